@@ -1,0 +1,118 @@
+"""Locations, diagnostics and the error tree that every stage raises for a user's mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, order=True)
+class Location:
+    """A position in a file that a person wrote; line and column count from 1, 0 means the whole file."""
+
+    path: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        """`path:line:col`, without the parts that are not known."""
+        return ":".join([self.path, *(str(n) for n in (self.line, self.column) if n)])
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding: a stable code, what is wrong, where, and how to mend it."""
+
+    code: str
+    message: str
+    location: Location | None = None
+    help: str = ""
+    severity: str = "error"
+    related: tuple[tuple[Location, str], ...] = ()
+
+
+@dataclass(eq=False)
+class FoxhuntError(Exception):
+    """A user's mistake or an unusable environment; never a bug of ours. Carries all findings of the stage."""
+
+    diagnostics: tuple[Diagnostic, ...]
+    exit_code: int = field(default=2, kw_only=True)
+
+    def __str__(self) -> str:
+        """All findings, one per paragraph, without source lines."""
+        return render_text(self.diagnostics, {})
+
+
+class SpecError(FoxhuntError):
+    """The specs cannot be compiled."""
+
+
+class DriftError(FoxhuntError):
+    """Generated files, layout or fingerprint differ from what the specs say (exit code 1)."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        super().__init__(diagnostics, exit_code=1)
+
+
+class BuildError(FoxhuntError):
+    """A compiler is missing or refused an emitted kernel."""
+
+
+class BackendError(FoxhuntError):
+    """A device, a launch or a capture failed."""
+
+
+class CheckpointError(FoxhuntError):
+    """A checkpoint is damaged or belongs to another layout."""
+
+
+class DataError(FoxhuntError):
+    """A data file is missing, malformed or too short."""
+
+
+def fail(
+    kind: type[FoxhuntError], code: str, message: str, *, at: Location | None = None, help: str = ""
+) -> FoxhuntError:
+    """The error `kind` with one diagnostic, ready to raise."""
+    return kind((Diagnostic(code, message, at, help),))
+
+
+def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Distinct findings in reading order: by place, then code, then message."""
+
+    def key(d: Diagnostic) -> tuple[object, ...]:
+        at = d.location or Location("")
+        return (at.path, at.line, at.column, d.code, d.message)
+
+    return tuple(sorted(dict.fromkeys(diagnostics), key=key))  # type: ignore[arg-type]
+
+
+def render_text(diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -> str:
+    """Findings as text: `path:line:col: error[FHnnn] message`, the source line with a caret, the mend.
+
+    `sources` maps a path to its text; a path that is missing there gets no source line.
+    """
+    blocks = []
+    for d in diagnostics:
+        where = f"{d.location}: " if d.location else ""
+        lines = [f"{where}{d.severity}[{d.code}] {d.message}"]
+        lines += _excerpt(d.location, sources)
+        lines += [f"  note: {at}: {text}" for at, text in d.related]
+        if d.help:
+            lines.append(f"  help: {d.help}")
+        blocks.append("\n".join(lines))
+    return "\n".join(blocks)
+
+
+def _excerpt(at: Location | None, sources: Mapping[str, str]) -> list[str]:
+    text = sources.get(at.path) if at else None
+    if at is None or text is None or not at.line:
+        return []
+    rows = text.splitlines()
+    if at.line > len(rows):
+        return []
+    row, column = rows[at.line - 1], max(at.column, 1)
+    start = max(0, column - 60)
+    shown = row[start : start + 100].replace("\t", " ")
+    gutter = f"{at.line:>5} | "
+    return [gutter + shown, " " * (len(gutter) - 2) + "| " + " " * (column - 1 - start) + "^"]
