@@ -1,0 +1,103 @@
+"""The command line. Each command lives in its own module and is imported only when it runs."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from foxhunt.diagnostics import FoxhuntError, render_text
+
+COMMANDS = {
+    "demo": ("foxhunt.cli.demo", "Compile specs/, train `aux` on real bars on this machine, and show what it learnt."),
+    "compile": ("foxhunt.cli.compile", "Compile specs to CUDA sources, a trainer, a manifest and a lock file."),
+    "check": ("foxhunt.cli.compile", "For CI: generated files fresh, layout equal to the lock."),
+    "fingerprint": ("foxhunt.cli.compile", "Print the layout and semantics hashes of each program."),
+    "train": ("foxhunt.cli.train", "Run a compiled program: metrics, checkpoint, report."),
+    "schema": ("foxhunt.cli.reference", "JSON Schema of spec files, for editors; or the reference as Markdown."),
+    "rule": ("foxhunt.cli.reference", "What an error code means and how to mend it."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and summaries without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Commands in the order in which one meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """As click does, with the nearest name for a typo."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f" Did you mean `foxhunt {near[0]}`?" if near else " `foxhunt --help` lists the commands."
+            raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The table of commands, from their summaries alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    epilog="Start with `foxhunt demo`. Then edit specs/, run `foxhunt compile specs/`, and commit generated/.",
+)
+@click.version_option(package_name="foxhunt")
+def app() -> None:
+    """Compile a declared GPU training step: YAML specs in, CUDA kernels and a captured graph out.
+
+    foxhunt derives slot indices, offsets, launch order, transient memory, reset code and a layout fingerprint from
+    specs/, and refuses what could go wrong at run time. Without a GPU the same kernels run on the CPU.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line; exit 0 when clean, 1 on findings, 2 on unusable input, 130 on Ctrl-C."""
+    try:
+        app.main(args=argv, standalone_mode=False)
+        code = 0
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = 2
+    except FoxhuntError as error:
+        click.echo(render_text(error.diagnostics, sources_of(error)), err=True)
+        count = sum(d.severity == "error" for d in error.diagnostics)
+        if count > 1:
+            click.echo(f"{count} errors", err=True)
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    sys.exit(code)
+
+
+def sources_of(error: FoxhuntError) -> dict[str, str]:
+    """The texts that the findings point into, read again for their source lines; unreadable ones are left out."""
+    texts = {}
+    for path in {d.location.path for d in error.diagnostics if d.location}:
+        try:
+            with open(path, encoding="utf-8-sig") as file:
+                texts[path] = file.read(1 << 22)
+        except (OSError, ValueError):
+            continue
+    return texts
