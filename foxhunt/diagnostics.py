@@ -70,6 +70,10 @@ class DataError(FoxhuntError):
     """A data file is missing, malformed or too short."""
 
 
+class TrainerError(FoxhuntError):
+    """A trainer was asked for something that its program does not have or does not allow."""
+
+
 def fail(
     kind: type[FoxhuntError], code: str, message: str, *, at: Location | None = None, help: str = ""
 ) -> FoxhuntError:
