@@ -1,0 +1,28 @@
+"""Where compiled kernels are kept between runs, and how a file gets there whole."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+
+def cache_folder() -> Path:
+    """`$FOXHUNT_CACHE`, else the user's cache folder for foxhunt; it may not exist yet."""
+    chosen = os.environ.get("FOXHUNT_CACHE")
+    return Path(chosen) if chosen else user_cache_path("foxhunt")
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write `data` so that a reader, or another process writing the same file, sees it whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
