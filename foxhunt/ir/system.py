@@ -1,8 +1,9 @@
 """foxhunt's own kernels and launches: ingest, apply, publish, and the reset of one policy.
 
-They are ordinary `spec.Kernel` values with ordinary ranges, so hazards need no special case. Their `many` arguments are
-runs of neighbouring elements merged into one range. What goes where inside those ranges is a table that emission takes
-from `host_table`, `counter_table`, `apply_table` and `reset_table`; all table positions are absolute element offsets in the allocation.
+They are ordinary `spec.Kernel` values with ordinary ranges, so hazards need no special case. Their
+`many` arguments are runs of neighbouring elements merged into one range. What goes where inside those
+ranges is a table that emission takes from `host_table`, `counter_table`, `apply_table` and
+`reset_table`; all positions in tables are absolute element offsets in the allocation.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _many(access: spec.Access, dtype: spec.DTypeName) -> spec.KernelParam:
 
 INGEST = _kernel(
     "ingest",
-    "Copies row foxhunt.step mod 64 of the host ring into the host slots, then advances the counters of the step.",
+    "Copies row foxhunt.step mod 64 of the host ring into the host slots, then advances the counters.",
     ring=_many("read", "f32"),
     isv=_many("update", "f32"),
     counters=_many("update", "i64"),
@@ -46,7 +47,7 @@ APPLY = _kernel(
 )
 PUBLISH = _kernel(
     "publish",
-    "Writes slots, counters, health and diagnostics to the next row of the publish ring, then moves `latest`.",
+    "Writes slots, counters, health and diagnostics to the next row of the ring, then moves `latest`.",
     isv=_many("read", "f32"),
     counters=_many("read", "i64"),
     health=_many("read", "i64"),
@@ -62,7 +63,7 @@ KERNELS = {k.kernel: k for k in (INGEST, APPLY, PUBLISH, RESET)}
 
 @dataclass(frozen=True)
 class ApplyEntry:
-    """One observation and where it goes; the Wiener triple of scratch position p starts at 3p, its health pair at 2p."""
+    """One observation and its slot; the triple of scratch position p starts at 3p, its health pair at 2p."""
 
     scratch: int
     slot: int  # ISV index
@@ -85,8 +86,9 @@ class ResetEntry:
 class PublishLayout:
     """Word offsets inside one published row (u32 words; i64 values are two words, low first).
 
-    The row is: `isv` f32[isv_total], `counters` i64[counters], `health` i64[2·scratch] as (anomalies, skips), then the
-    diagnostics record of `LaidOutProgram.diagnostics_words`. Row r starts at word 2 + r·words of `ring.publish`.
+    The row is: `isv` f32[isv_total], `counters` i64[counters], `health` i64[2·scratch] as (anomalies,
+    skips), then the diagnostics record of `LaidOutProgram.diagnostics_words`. Row r starts at word
+    2 + r·words of `ring.publish`.
     """
 
     isv: int
@@ -98,8 +100,9 @@ class PublishLayout:
 
 def publish_layout(isv: int, counters: int, scratch: int, diagnostics: int) -> PublishLayout:
     """The published row for that many slots, counters, scratch positions and diagnostics words."""
-    starts = [0, isv, isv + 2 * counters, isv + 2 * counters + 4 * scratch]
-    return PublishLayout(*starts, words=starts[-1] + diagnostics)
+    after_counters = isv + 2 * counters
+    after_health = after_counters + 4 * scratch
+    return PublishLayout(0, isv, after_counters, after_health, after_health + diagnostics)
 
 
 def publish_row(laid_out: LaidOutProgram) -> PublishLayout:
@@ -125,7 +128,7 @@ def host_table(laid_out: LaidOutProgram) -> tuple[int, ...]:
 
 
 def counter_table(laid_out: LaidOutProgram, step: str) -> tuple[int, ...]:
-    """The positions in `counters` that the ingest of `step` advances by one; 0 (`foxhunt.step`) is always first."""
+    """Positions in `counters` that the ingest of `step` advances by one; 0 (`foxhunt.step`) is first."""
     places = laid_out.places
     advanced = (places[c.name].offset for c in laid_out.program.counters if c.advance == step)
     return (0, *sorted(advanced))
@@ -148,15 +151,16 @@ def apply_table(laid_out: LaidOutProgram, step: str) -> tuple[ApplyEntry, ...]:
 def reset_policies(laid_out: LaidOutProgram) -> tuple[str, ...]:
     """Every policy that some entry names, sorted; `never` is none."""
     program = laid_out.program
-    named = {e.reset for e in (*program.slots, *program.tensors, *program.counters)}
+    named = {e.reset for entries in (program.slots, program.tensors, program.counters) for e in entries}
     return tuple(sorted(named - {"never", ""}))
 
 
 def reset_table(laid_out: LaidOutProgram, policy: str) -> tuple[ResetEntry, ...]:
     """What `reset(policy)` clears, by (allocation, offset), neighbours of one value merged.
 
-    Slots go to their first value (a producer slot's is its sentinel) and their Wiener triples to zero, counters to 0,
-    persistent buffers to their init, moments of params to 0. The values of params are the runtime's to draw again.
+    Slots go to their first value (a producer slot's is its sentinel) and their Wiener triples to zero,
+    counters to 0, persistent buffers to their init, moments of params to 0. The values of params are the
+    runtime's to draw again.
     """
     return tuple(
         _merge_entries(sorted(_reset_entries(laid_out, policy), key=lambda e: (e.allocation, e.offset)))
@@ -207,7 +211,7 @@ def _continues(last: ResetEntry, entry: ResetEntry) -> bool:
 
 
 def ingest_launch(laid_out: LaidOutProgram, step: str) -> Launch:
-    """The first launch of `step`: one block, because the row number is read before `foxhunt.step` advances."""
+    """The first launch of `step`: one block, as the row number is read before `foxhunt.step` advances."""
     hosts = host_table(laid_out)
     return _launch(
         INGEST,
