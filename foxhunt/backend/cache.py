@@ -16,7 +16,7 @@ def cache_folder() -> Path:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write `data` so that a reader, or another process writing the same file, sees it whole or not at all."""
+    """Write `data` so that a reader, or another process that writes the same file, sees it whole or not."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:

@@ -1,7 +1,7 @@
 """Emitted kernels to cubins, in parallel, cached by content. Needs a CUDA compiler, but no GPU.
 
-A cubin's key is its source with everything that it includes, the flags, the architecture and the compiler's version;
-never a time stamp. What comes back has the assembler's report of registers, spills and shared memory as data.
+A cubin's key is its source with everything that it includes, the flags, the architecture and the compiler's
+version; never a time stamp. With it comes the assembler's report of registers, spills and shared memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Cubin:
 def compile_cubins(folder: Path, arch: str, compiler: str = "auto") -> dict[str, bytes]:
     """Entry → cubin for every `launches/*.cu` below `folder`, for `arch` such as `sm_90`.
 
-    `compiler` is `auto`, `nvrtc` or `nvcc`. Raises BuildError with the messages of every file that is refused.
+    `compiler` is `auto`, `nvrtc` or `nvcc`. Raises BuildError with the messages of every refused file.
     """
     return {entry: cubin.image for entry, cubin in build_cubins(folder, arch, compiler).items()}
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from foxhunt.diagnostics import BuildError, fail
 
-# IEEE results for + - * / and sqrt, no contraction, no flush to zero: what gives a GPU the bits of the host backend.
+# IEEE results for + - * / and sqrt, no contraction, no flush to zero: so a GPU gives the bits of the host backend.
 FLAGS = (
     "-std=c++17",
     "-fmad=false",
@@ -32,7 +32,7 @@ class Compiler(Protocol):
     version: str
 
     def compile(self, source: Path, arch: str) -> tuple[bytes, str]:
-        """The cubin of `source` and the assembler's report. Raises BuildError with the compiler's messages."""
+        """The cubin of `source` and the assembler's report. Raises BuildError with what the compiler says."""
         ...
 
 
@@ -42,6 +42,7 @@ class Nvrtc:
     name = "nvrtc"
 
     def __init__(self) -> None:
+        """Raises whatever the binding raises where the library is not installed."""
         from cuda.bindings import nvrtc
 
         self._api: Any = nvrtc
@@ -86,6 +87,7 @@ class Nvcc:
     name = "nvcc"
 
     def __init__(self, path: str) -> None:
+        """Ask the nvcc at `path` for its version."""
         self._path = path
         text = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout
         found = re.search(r"V([\d.]+)", text)
