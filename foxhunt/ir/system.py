@@ -41,7 +41,7 @@ class PublishRow:
 
 
 def publish_row(isv: int, counters: int, scratch: int, diagnostics: int) -> PublishRow:
-    """The row for that many slots, counters (`foxhunt.step` included), scratch positions, diagnostics words."""
+    """The row for that many slots, counters (with `foxhunt.step`), scratch positions, diagnostics words."""
     after_isv = 2 + isv
     after_counters = after_isv + 2 * counters
     after_health = after_counters + 2 * scratch
@@ -54,8 +54,9 @@ def host_slots(slots: Iterable[Slot]) -> tuple[Slot, ...]:
 
 
 def ingest_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
-    """`hosts`: slot element and ring column to ISV index; `counters`: `foxhunt.step`, then those that advance."""
-    elements = [(s.name, _index(s) + k) for s in host_slots(laid_out.program.slots) for k in range(s.count)]
+    """`hosts`: ring column to ISV index by slot; `counters`: `foxhunt.step`, then those that advance."""
+    hosts = host_slots(laid_out.program.slots)
+    elements = [(s.name, _index(s) + k) for s in hosts for k in range(s.count)]
     advanced = sorted(
         (laid_out.places[c.name].offset, c.name) for c in laid_out.program.counters if c.advance == step
     )
@@ -64,7 +65,7 @@ def ingest_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
             {"slot": name, "index": index, "column": column} for column, (name, index) in enumerate(elements)
         ),
         "n_hosts": len(elements),
-        "counters": tuple({"name": name, "index": index} for index, name in [(0, STEP_COUNTER), *advanced]),
+        "counters": tuple({"name": n, "index": i} for i, n in [(0, STEP_COUNTER), *advanced]),
     }
 
 
@@ -136,7 +137,12 @@ def reset_table(laid_out: LaidOutProgram, policy: str) -> dict[str, Any]:
             triples[o.slot].append(_known(o.position))
     return {
         "slots": tuple(
-            {"index": _index(s), "count": s.count, "value": s.init, "triples": tuple(sorted(triples[s.name]))}
+            {
+                "index": _index(s),
+                "count": s.count,
+                "value": s.init,
+                "triples": tuple(sorted(triples[s.name])),
+            }
             for s in slots
         ),
         "counters": tuple(
@@ -150,32 +156,28 @@ def reset_table(laid_out: LaidOutProgram, policy: str) -> dict[str, Any]:
 
 
 def _fills(laid_out: LaidOutProgram, policy: str) -> list[tuple[Range, float]]:
-    """Ranges of whole buffers and runs of moments with the value that they go back to, by (allocation, offset)."""
+    """Whole buffers and runs of moments, and the value that they go back to, by (allocation, offset)."""
 
     def targets() -> Iterator[tuple[Range, float]]:
         for tensor in laid_out.program.tensors:
             if tensor.reset != policy or tensor.retired is not None:
                 continue
+            names: tuple[str, ...] = ()
+            value = 0.0
             if tensor.role == "param":
-                names, value = (f"{tensor.name}.m", f"{tensor.name}.v"), 0.0
+                names = (f"{tensor.name}.m", f"{tensor.name}.v")
             elif tensor.lifetime is Lifetime.PERSISTENT:
                 names, value = (tensor.name,), float(tensor.init == "ones")
-            else:
-                continue
             for name in names:
                 place = laid_out.places[name]
                 yield Range(place.allocation, place.offset, tensor.dtype, (tensor.count,), name), value
 
     merged: list[tuple[Range, float]] = []
     for found, value in sorted(targets(), key=lambda t: (t[0].base, t[0].offset)):
-        last = merged[-1] if merged else None
-        if (
-            last
-            and last[1] == value
-            and (last[0].base, last[0].offset + last[0].count) == (found.base, found.offset)
-        ):
-            whole = Range(found.base, last[0].offset, found.dtype, (last[0].count + found.count,), found.base)
-            merged[-1] = (whole, value)
+        last, last_value = merged[-1] if merged else (found, value)
+        if merged and last_value == value and last.base == found.base and last.stop == found.start:
+            run = Range(found.base, last.offset, found.dtype, (last.count + found.count,), found.base)
+            merged[-1] = (run, value)
         else:
             merged.append((found, value))
     return merged
@@ -250,9 +252,9 @@ def _launch(
 
 
 _DOCS = {
-    "ingest": "Copies this step's row of the host ring into the host slots, then advances the counters.",
-    "apply": "Folds each observation of the step into its slot and Wiener triple; counts anomalies and skips.",
-    "publish": "Writes slots, counters, health and diagnostics to the next row of the ring, then moves `latest`.",
+    "ingest": "Copies this step's row of the host ring into the host slots, then advances counters.",
+    "apply": "Folds each observation of the step into slot and Wiener triple; counts anomalies and skips.",
+    "publish": "Writes slots, counters, health, diagnostics to the next row of the ring; moves `latest`.",
     "reset": "Puts every entry of one reset policy back to its first value, slot and Wiener triple together.",
 }
 
