@@ -1,1 +1,1 @@
-"""What generated trainers stand on: signals, checkpoints, data, telemetry. Imports numpy and safetensors only."""
+"""What generated trainers stand on: signals, checkpoints, data, telemetry. Light imports."""

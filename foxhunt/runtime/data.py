@@ -138,7 +138,7 @@ def windows(bars: Bars, options: WindowOptions) -> Arrays:
 def future_volatility(
     log_return: NDArray[np.float32], ends: NDArray[np.int64], bars: int
 ) -> NDArray[np.float32]:
-    """Root of the summed squared log returns of the `bars` bars after each end, in that order in float32; [N]."""
+    """Root of the summed squared log returns of the `bars` bars after each end, in float32; [N]."""
     total = np.zeros(len(ends), np.float32)
     for k in range(1, bars + 1):
         total += log_return[ends + k] * log_return[ends + k]

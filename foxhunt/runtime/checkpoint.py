@@ -1,0 +1,133 @@
+"""Checkpoints: all persistent state of a trainer, tied to the layout that it was written with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foxhunt.backend.plan import Plan, View
+from foxhunt.diagnostics import CheckpointError, Diagnostic, Location
+from foxhunt.dtypes import DTYPES
+from foxhunt.runtime.tensorfile import Tensors, read_tensors, write_tensors
+
+FORMAT = 1
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A stored tensor: its name in the file and its place in a buffer."""
+
+    name: str
+    buffer: str
+    offset_bytes: int
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def entities(plan: Plan) -> tuple[Entity, ...]:
+    """What a checkpoint of `plan` holds: whole system buffers, and each tensor of the others by its own name.
+
+    Views over other views (a group over its params) are left out: every byte is stored once.
+    """
+    found = []
+    for buffer in plan.buffers:
+        if not buffer.checkpoint:
+            continue
+        parts = _disjoint([v for v in plan.views if v.buffer == buffer.name])
+        if buffer.role in ("isv", "wiener", "system") or not parts:
+            found.append(Entity(buffer.name, buffer.name, 0, buffer.dtype, (buffer.count,)))
+        else:
+            found += [
+                Entity(v.name, v.buffer, v.offset * DTYPES[v.dtype].size, v.dtype, v.shape) for v in parts
+            ]
+    return tuple(found)
+
+
+def _disjoint(views: list[View]) -> list[View]:
+    """The finest views in order of place: a group starts where its first param does and is larger."""
+    chosen: list[View] = []
+    for view in sorted(views, key=lambda v: (v.offset, _count(v), v.name)):
+        if not chosen or view.offset >= chosen[-1].offset + _count(chosen[-1]):
+            chosen.append(view)
+    return chosen
+
+
+def _count(view: View) -> int:
+    return prod(view.shape)
+
+
+def save(path: Path, plan: Plan, tensors: Mapping[str, NDArray[Any]]) -> None:
+    """Write a checkpoint atomically; `tensors` has one array an entity. Raises CheckpointError."""
+    metadata = {
+        "format": FORMAT,
+        "program": plan.program,
+        "layout": plan.layout_hash,
+        "semantics": plan.semantics_hash,
+        "lines": list(plan.layout_lines),
+    }
+    write_tensors(path, tensors, metadata)
+
+
+def load(path: Path, plan: Plan) -> tuple[Tensors, tuple[Diagnostic, ...]]:
+    """(tensors, warnings) of a checkpoint that fits `plan` exactly.
+
+    Raises CheckpointError for a damaged file, another layout (naming the first differing entries) or wrong
+    tensors.
+    """
+    tensors, metadata = read_tensors(path)
+    at = Location(str(path))
+    problems = _layout_problems(metadata, plan, at) or _tensor_problems(tensors, plan, at)
+    if problems:
+        raise CheckpointError(problems)
+    return tensors, _warnings(metadata, plan, at)
+
+
+def _layout_problems(metadata: Mapping[str, Any], plan: Plan, at: Location) -> tuple[Diagnostic, ...]:
+    if metadata.get("format") != FORMAT:
+        message = f"checkpoint format {metadata.get('format')!r}; this foxhunt reads {FORMAT}"
+        return (Diagnostic("FH532", message, at),)
+    if metadata.get("layout") == plan.layout_hash:
+        return ()
+    raw = metadata.get("lines")
+    theirs = [str(line) for line in raw] if isinstance(raw, list) else []
+    sides = [
+        {line.partition(" # ")[0].rstrip(): line for line in lines} for lines in (theirs, plan.layout_lines)
+    ]
+    gone = [f"  - {line}" for key, line in sides[0].items() if key not in sides[1]]
+    new = [f"  + {line}" for key, line in sides[1].items() if key not in sides[0]]
+    more = max(len(gone) - _SHOWN, 0) + max(len(new) - _SHOWN, 0)
+    lines = [*gone[:_SHOWN], *new[:_SHOWN], *([f"  and {more} more"] if more else [])]
+    message = "\n".join(["the checkpoint (-) has another layout than the program (+)", *lines])
+    help = "Compile the specs it was trained with, or carry it over with `foxhunt migrate`."
+    return (Diagnostic("FH532", message, at, help),)
+
+
+def _tensor_problems(tensors: Tensors, plan: Plan, at: Location) -> tuple[Diagnostic, ...]:
+    wanted = {e.name: e for e in entities(plan)}
+    problems = [f"{name} is missing" for name in wanted if name not in tensors]
+    problems += [f"{name} is not of this program" for name in tensors if name not in wanted]
+    for name, entity in wanted.items():
+        have = tensors.get(name)
+        dtype = np.dtype(DTYPES[entity.dtype].numpy)
+        if have is not None and (have.shape != entity.shape or have.dtype != dtype):
+            problems.append(f"{name} is {have.dtype} {list(have.shape)}, not {dtype} {list(entity.shape)}")
+    return tuple(Diagnostic("FH533", f"tensor {p}", at) for p in problems[:_SHOWN])
+
+
+def _warnings(metadata: Mapping[str, Any], plan: Plan, at: Location) -> tuple[Diagnostic, ...]:
+    warnings = []
+    if metadata.get("semantics") != plan.semantics_hash:
+        message = "written by kernels that computed differently: training continues, but not bit-identically"
+        warnings.append(Diagnostic("FH534", message, at, severity="warning"))
+    opted_out = [b.name for b in plan.buffers if b.role == "state" and not b.checkpoint]
+    if opted_out:
+        message = f"not in the checkpoint, so not resumed bit-identically: {', '.join(opted_out)}"
+        warnings.append(Diagnostic("FH534", message, at, severity="warning"))
+    return tuple(warnings)
