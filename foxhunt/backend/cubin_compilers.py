@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from foxhunt.diagnostics import BuildError, fail
 
-# IEEE results for + - * / and sqrt, no contraction, no flush to zero: so a GPU gives the bits of the host backend.
+# IEEE results for + - * / and sqrt, no contraction, no flush to zero: so a GPU gives the host's bits.
 FLAGS = (
     "-std=c++17",
     "-fmad=false",

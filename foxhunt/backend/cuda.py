@@ -1,7 +1,7 @@
 """The CUDA backend: builds a plan's kernels, captures each step once into a graph and replays it.
 
-Order of a life: `build`, `allocate`, `prepare` (captures), then `run` any number of times. Nothing is built or
-allocated after the first capture without a new one: graphs carry the generation of the memory they use.
+Order of a life: `build`, `allocate`, `prepare` (captures), then `run` as often as you like. Nothing is built
+or allocated after a capture without a new one: graphs carry the generation of the memory they use.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CudaBackend:
         self._forget("kernels were built again")
 
     def allocate(self, plan: Plan) -> None:
-        """Allocate every buffer of `plan`, zero-filled. Raises BackendError FH581 if the device has too little."""
+        """Allocate every buffer of `plan`, zero-filled. Raises BackendError FH581 if it does not fit."""
         refuse_while_capturing("allocate buffers")
         self.sync()
         self._memory = None  # give the old storage back before asking for the new
@@ -112,7 +112,7 @@ class CudaBackend:
                 self._graph(step.name, 1)
 
     def run(self, step: str, count: int, per_graph: int = 1, *, eager: bool = False) -> None:
-        """Enqueue `count` executions of a step or a reset, `per_graph` a replay; results do not depend on that.
+        """Enqueue `count` executions of a step or a reset, `per_graph` a replay: the results are the same.
 
         With `eager` the launches are enqueued one by one, without a graph.
         """
@@ -148,7 +148,7 @@ class CudaBackend:
                 BackendError,
                 "FH582",
                 f"a launch failed on the device: {error}.",
-                help="Run again with the debug option: it waits for each launch and names the one that fails.",
+                help="Run again with the debug option: it waits for each launch, and names the one at fault.",
             ) from error
         self._events.clear()
         self._completed = self._enqueued

@@ -11,8 +11,8 @@ from typing import Any
 from foxhunt.diagnostics import BackendError, FoxhuntError, fail
 
 _lock = threading.RLock()
-# What is being captured. Of the process, not of a backend: an unsafe call from any thread breaks a global-mode
-# capture, and the driver was seen to accept some such calls.
+# What is being captured. Of the process, not of a backend: an unsafe call from any thread breaks a capture in
+# global mode, and the driver was seen to accept some such calls.
 _captured: str | None = None
 
 

@@ -17,8 +17,8 @@ MAX_WORDS = 4095  # 8-byte parameters that a launch can carry (32,764 bytes sinc
 def load_functions(cupy: Any, cubins: Mapping[str, Cubin], plan: Plan) -> dict[str, Any]:
     """The loaded function of every entry that `plan` launches.
 
-    Reading an attribute makes the driver load the code now: it would do that lazily at the first launch, which
-    may fall into a capture.
+    Reading an attribute makes the driver load the code now: it would do so at the first launch, perhaps
+    inside a capture.
     """
     driver = cupy.cuda.driver
     functions: dict[str, Any] = {}
@@ -113,7 +113,7 @@ class Sequence:
                 launch.enqueue(stream)
 
     def enqueue_on_lanes(self, origin: Any) -> None:
-        """One execution, forked from `origin` on the plan's lanes; each rejoins it, also one nobody waits for."""
+        """One execution, forked from `origin` on the plan's lanes; each rejoins it, waited for or not."""
         lanes = {0: origin, **self._streams}
         ends: dict[str, Any] = {}
         if self._streams:
