@@ -1,0 +1,30 @@
+"""A declarative kernel-graph compiler: `foxhunt compile` compiles specs, `foxhunt.load` runs the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from foxhunt.runtime.trainer import Trainer
+
+
+def load(
+    folder: str | Path,
+    *,
+    backend: str = "auto",
+    seed: int = 0,
+    debug: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Trainer:
+    """A trainer for a compiled program, such as `load("generated/aux")`.
+
+    `backend` is "auto", "host" or "cuda"; see `foxhunt.runtime.trainer.Trainer` for the rest. Raises
+    FoxhuntError.
+    """
+    from foxhunt.runtime.load import load_plan
+    from foxhunt.runtime.trainer import Trainer
+
+    path = Path(folder)
+    return Trainer(load_plan(path), path, backend=backend, seed=seed, debug=debug, progress=progress)

@@ -1,4 +1,4 @@
-"""Every diagnostic code with its name, its meaning and how to mend it: `foxhunt rule FH203` and docs/rules.md."""
+"""Every diagnostic code: its name, its meaning and its mend, for `foxhunt rule FH203` and docs/rules.md."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SPEC = (
     Rule(
         "FH106",
         "yaml-feature",
-        "Specs use a subset of YAML: one document a file, text keys, no tags, no merge keys, no alias of itself.",
+        "Specs use a part of YAML: one document a file, text keys, no tags, merge keys or circular aliases.",
         "Write the value out.",
     ),
     Rule(
@@ -108,7 +108,142 @@ SPEC = (
 GRAPH: tuple[Rule, ...] = ()
 SCHEDULE: tuple[Rule, ...] = ()
 EMISSION: tuple[Rule, ...] = ()
-RUNTIME: tuple[Rule, ...] = ()
+RUNTIME: tuple[Rule, ...] = (
+    Rule(
+        "FH520",
+        "data-missing",
+        "A data file is missing, unreadable or empty.",
+        "Check the path of the data source.",
+    ),
+    Rule(
+        "FH521",
+        "data-format",
+        "A data file is not UTF-8 text, lacks a column, or has a malformed row, time or number.",
+        "Mend the line named.",
+    ),
+    Rule(
+        "FH522",
+        "data-order",
+        "Bars are not in rising order of time, or two have the same time.",
+        "Sort the bars and remove duplicates.",
+    ),
+    Rule(
+        "FH523",
+        "data-values",
+        "A price or volume cannot be: NaN, not positive, high below low, or prices that never move.",
+        "Mend or remove the bar named.",
+    ),
+    Rule(
+        "FH524",
+        "data-gap",
+        "Bars are missing for longer than weekends explain and the reader's max_gap_hours allows.",
+        "Fill the hole, or raise max_gap_hours.",
+    ),
+    Rule(
+        "FH525",
+        "data-too-short",
+        "There are too few bars for one window and one label on each side of the split.",
+        "Use a longer file, or a smaller window or horizon.",
+    ),
+    Rule(
+        "FH526",
+        "data-shape",
+        "A resident buffer and the array that fills it differ in dtype or shape, or there is no such array.",
+        "Set the program's dims to the sizes that the data has.",
+    ),
+    Rule(
+        "FH527",
+        "data-reader",
+        "A data source names an unknown reader or option, a wrong option value, or needs an extra that is not installed.",
+        "Use a name offered, or install the extra named.",
+    ),
+    Rule("FH530", "checkpoint-missing", "A checkpoint file is missing or cannot be read.", "Check the path."),
+    Rule(
+        "FH531",
+        "checkpoint-damaged",
+        "A checkpoint is cut off, has trailing bytes, overlapping or missing data, or a header that is not sound.",
+        "Use another checkpoint.",
+    ),
+    Rule(
+        "FH532",
+        "checkpoint-layout",
+        "A checkpoint was written with another layout; loading it would put values where others belong.",
+        "Compile the specs it was trained with, or migrate it.",
+    ),
+    Rule(
+        "FH533",
+        "checkpoint-tensor",
+        "A checkpoint lacks a tensor, has one too many, or one of another dtype or shape.",
+        "Use a checkpoint that this program wrote.",
+    ),
+    Rule(
+        "FH534",
+        "checkpoint-not-identical",
+        "A warning: training continues, but not bit-identically.",
+        "Nothing, if that is what you want.",
+    ),
+    Rule(
+        "FH535",
+        "checkpoint-not-written",
+        "A checkpoint could not be written; the old file, if any, is unchanged.",
+        "Free space on the disk, or choose another path.",
+    ),
+    Rule(
+        "FH540",
+        "unknown-slot",
+        "There is no slot, or element of a slot, of that name.",
+        "Use the nearest name offered.",
+    ),
+    Rule(
+        "FH541",
+        "slot-not-host",
+        "Only slots with `source: host` are set from Python; a producer or kernel writes the others.",
+        "Set a host slot, or declare the slot `source: host`.",
+    ),
+    Rule(
+        "FH542",
+        "slot-value",
+        "A slot takes finite float32 numbers, one or as many as it has elements; a seed fits in 64 bits.",
+        "Pass such a value.",
+    ),
+    Rule(
+        "FH543",
+        "unknown-step",
+        "There is no step or reset policy of that name, or it cannot run that often.",
+        "Use the nearest name offered.",
+    ),
+    Rule(
+        "FH544",
+        "tensor-access",
+        "There is no tensor of that name, it lives only within a step, or the values do not fit.",
+        "Use a persistent tensor and an array of its shape.",
+    ),
+    Rule("FH545", "trainer-closed", "A closed trainer has no device memory any more.", "Make a new trainer."),
+    Rule(
+        "FH546",
+        "not-compiled",
+        "A folder holds no compiled program, or one that does not load.",
+        "Run `foxhunt compile`.",
+    ),
+    Rule(
+        "FH547",
+        "state-undefined",
+        "A step failed half-way, so the state is that of no step and must not be saved or continued.",
+        "Load a checkpoint, or make a new trainer.",
+    ),
+    Rule(
+        "FH548",
+        "metrics-not-written",
+        "A metrics file cannot be written, or tensorboardX is not installed.",
+        "Free space, choose another path, or install the extra.",
+    ),
+    Rule(
+        "FH549",
+        "metrics-unreadable",
+        "A metrics file is missing or has a line that is not a JSON record.",
+        "Mend or remove the line named.",
+    ),
+)
 CONTRACT: tuple[Rule, ...] = ()
 
 RANGES = (

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foxhunt.backend.plan import Plan, View
+from foxhunt.backend.plan import Plan
 from foxhunt.diagnostics import CheckpointError, Diagnostic, Location
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime.tensorfile import Tensors, read_tensors, write_tensors
+from foxhunt.runtime.views import finest_views
 
 FORMAT = 1
 _SHOWN = 5
@@ -30,6 +31,11 @@ class Entity:
     dtype: str
     shape: tuple[int, ...]
 
+    @property
+    def count(self) -> int:
+        """Elements."""
+        return prod(self.shape)
+
 
 def entities(plan: Plan) -> tuple[Entity, ...]:
     """What a checkpoint of `plan` holds: whole system buffers, and each tensor of the others by its own name.
@@ -40,7 +46,7 @@ def entities(plan: Plan) -> tuple[Entity, ...]:
     for buffer in plan.buffers:
         if not buffer.checkpoint:
             continue
-        parts = _disjoint([v for v in plan.views if v.buffer == buffer.name])
+        parts = finest_views(plan, buffer.name)
         if buffer.role in ("isv", "wiener", "system") or not parts:
             found.append(Entity(buffer.name, buffer.name, 0, buffer.dtype, (buffer.count,)))
         else:
@@ -48,19 +54,6 @@ def entities(plan: Plan) -> tuple[Entity, ...]:
                 Entity(v.name, v.buffer, v.offset * DTYPES[v.dtype].size, v.dtype, v.shape) for v in parts
             ]
     return tuple(found)
-
-
-def _disjoint(views: list[View]) -> list[View]:
-    """The finest views in order of place: a group starts where its first param does and is larger."""
-    chosen: list[View] = []
-    for view in sorted(views, key=lambda v: (v.offset, _count(v), v.name)):
-        if not chosen or view.offset >= chosen[-1].offset + _count(chosen[-1]):
-            chosen.append(view)
-    return chosen
-
-
-def _count(view: View) -> int:
-    return prod(view.shape)
 
 
 def save(path: Path, plan: Plan, tensors: Mapping[str, NDArray[Any]]) -> None:

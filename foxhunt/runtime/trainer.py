@@ -1,0 +1,362 @@
+"""The trainer: one compiled program on one backend, stepped, steered and saved from Python."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from foxhunt.backend.base import Backend, make_backend
+from foxhunt.backend.plan import Plan, View
+from foxhunt.diagnostics import DataError, Diagnostic, TrainerError, fail
+from foxhunt.dtypes import DTYPES
+from foxhunt.runtime import checkpoint
+from foxhunt.runtime.data import load_source
+from foxhunt.runtime.init import initial
+from foxhunt.runtime.interrupt import whole_steps
+from foxhunt.runtime.ring import PublishRing, Snapshot
+from foxhunt.runtime.signals import Signals, Value
+from foxhunt.runtime.views import finest_views, unknown
+
+log = logging.getLogger(__name__)
+_CHUNK = 16  # steps enqueued between two looks at Ctrl-C
+_POLL = 20e-6  # seconds
+
+
+class Trainer:
+    """A program that trains.
+
+        with foxhunt.load("generated/aux") as trainer:
+            trainer.signals["LR"] = 1e-4
+            trainer.run(150)
+            print(trainer.diagnostics())
+
+    Steps are enqueued and run in call order; `sync` waits for them. Use it from one thread; `signals` and
+    `diagnostics` may be read from others.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        backend: str | Backend = "auto",
+        seed: int = 0,
+        debug: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Build the kernels of `folder`, allocate, fill and initialise.
+
+        `seed` keys parameters and kernel randomness. `debug` builds kernels that check their accesses,
+        slowly. `progress` is told what is being done. Raises DataError, BuildError or BackendError.
+        """
+        if not -(2**63) <= seed < 2**63:
+            raise fail(TrainerError, "FH542", f"the seed must fit in 64 bits, not {seed}")
+        tell = progress or (lambda message: log.info("%s", message))
+        self.plan, self._debug, self._closed, self._failed = plan, debug, False, False
+        self._views = {view.name: view for view in plan.views}
+        self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
+        tell("reading data")
+        fills = self._load_data(folder)
+        self.backend = make_backend(backend) if isinstance(backend, str) else backend
+        try:
+            tell(f"building kernels for {self.backend.name}")
+            self.backend.build(folder, plan, debug)
+            tell("allocating and initialising")
+            self.backend.allocate(plan)
+            self._ring = self._make_ring()
+            self.signals = Signals(plan, lambda: self._snapshot().isv)
+            self._initialise(seed, fills)
+            self.backend.prepare(plan)
+        except BaseException:
+            self.backend.close()
+            raise
+
+    # --- steps
+
+    def step(self, name: str | None = None) -> None:
+        """Enqueue one execution of a step; without a name, of the program's first."""
+        self.run(1, name)
+
+    def run(self, n: int, step: str | None = None, per_graph: int = 1) -> None:
+        """Enqueue `n` executions with the host slots as they are now; `per_graph` of them a CUDA graph.
+
+        Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
+        Ctrl-C stops between two steps.
+        """
+        self._check_usable()
+        chosen = self._step_name(step)
+        if n < 0 or not 1 <= per_graph <= self.plan.ingest_rows:
+            message = (
+                f"run takes n ≥ 0 and per_graph from 1 to {self.plan.ingest_rows}, not {n} and {per_graph}"
+            )
+            raise fail(TrainerError, "FH543", message)
+        while n > 0:
+            count = min(n, max(_CHUNK // per_graph, 1) * per_graph)
+            with whole_steps(), self._failing():
+                self._commit(count)
+                self.backend.run(chosen, count, per_graph)
+                self._enqueued += count
+            n -= count
+
+    def reset(self, policy: str) -> None:
+        """Put every entry of a reset policy back to its first value; slots together with their triples.
+
+        Raises TrainerError FH543 for a policy that no entry names.
+        """
+        self._check_usable()
+        steps = {s.name.removeprefix("reset_"): s.name for s in self.plan.resets}
+        if policy not in steps:
+            raise unknown("FH543", "reset policy", policy, steps)
+        with whole_steps(), self._failing():
+            self.backend.run(steps[policy], 1)
+            self._initialise_params(int(self._read_whole("seed")[0]), policy)
+            self.signals.reset(policy)
+            self._settle()
+
+    def sync(self) -> None:
+        """Wait until every enqueued step has run; `signals` and `diagnostics` are then current."""
+        self._check_open()
+        with self._failing():
+            self.backend.sync()
+
+    # --- state
+
+    def diagnostics(self) -> dict[str, Value | int]:
+        """The program's diagnostics as the newest finished step published them, without waiting."""
+        snapshot = self._snapshot()
+        indices = {c.name: c.index for c in self.plan.counters}
+        return {
+            name: int(snapshot.counters[indices[name]]) if name in indices else self.signals[name]
+            for name, _, _ in self.plan.diagnostics
+        }
+
+    def counters(self) -> dict[str, int]:
+        """Every counter as last published, `foxhunt.step` first."""
+        values = self._snapshot().counters
+        return {"foxhunt.step": int(values[0])} | {c.name: int(values[c.index]) for c in self.plan.counters}
+
+    def health(self) -> dict[str, tuple[int, int]]:
+        """Per observation (`producer@position`): how many were refused, and steps without one."""
+        rows = self._snapshot().health
+        names = [(f"{o.producer}@{o.position}", o.position) for o in self.plan.observations]
+        return {name: (int(rows[p, 0]), int(rows[p, 1])) for name, p in names}
+
+    def tensor(self, name: str) -> NDArray[Any]:
+        """A copy of a param, moment or buffer; waits for enqueued steps.
+
+        Step buffers share memory and end with their step, so only a debug trainer reads them. Raises
+        TrainerError FH544.
+        """
+        self._check_open()
+        view = self._view(name, reading=True)
+        size = DTYPES[view.dtype].size
+        count = int(np.prod(view.shape, dtype=np.int64))
+        flat: NDArray[Any] = self.backend.read(view.buffer, view.offset * size, count, view.dtype)
+        return flat.reshape(view.shape)
+
+    def write_tensor(self, name: str, values: ArrayLike) -> None:
+        """Overwrite a param, moment or buffer (an input, say) between steps; shape and kind must fit."""
+        self._check_open()
+        view = self._view(name, reading=False)
+        dtype = np.dtype(DTYPES[view.dtype].numpy)
+        array = np.asarray(values)
+        if array.shape != view.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
+            message = f"{name} is {dtype} {list(view.shape)}, not {array.dtype} {list(array.shape)}"
+            raise fail(TrainerError, "FH544", message)
+        self._write(view, array.astype(dtype))
+
+    def save(self, path: str | Path) -> None:
+        """Write a checkpoint, whole or not at all. Raises CheckpointError."""
+        self._check_usable()
+        self.sync()
+        tensors = {
+            e.name: self.backend.read(e.buffer, e.offset_bytes, e.count, e.dtype).reshape(e.shape)
+            for e in checkpoint.entities(self.plan)
+        }
+        if "isv" in tensors:
+            self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
+        checkpoint.save(Path(path), self.plan, tensors)
+
+    def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
+        """Continue from a checkpoint, bit for bit; returns and logs warnings.
+
+        The storage stays the same, so captured graphs stay valid. Raises CheckpointError; then nothing
+        changed.
+        """
+        self._check_open()
+        tensors, warnings = checkpoint.load(Path(path), self.plan)
+        for warning in warnings:
+            log.warning("%s", warning.message)
+        with whole_steps(), self._failing():
+            self.backend.sync()
+            for entity in checkpoint.entities(self.plan):
+                self.backend.write(entity.buffer, entity.offset_bytes, tensors[entity.name].ravel())
+            self.signals.take_from(self._read_whole("isv"))
+            self._settle()
+            self._failed = False
+        return warnings
+
+    def close(self) -> None:
+        """Give the device's memory back; harmless when done twice."""
+        if not self._closed:
+            self._closed = True
+            self.backend.close()
+
+    def __enter__(self) -> Self:
+        """The trainer itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close."""
+        self.close()
+
+    # --- the ring protocol
+
+    def _commit(self, count: int) -> None:
+        """Write the host slots as the ingest rows of the next `count` steps, once the device left them."""
+        last_free = self.plan.ingest_rows - count
+        while self._enqueued - self._base - (self.backend.completed() - self._done) > last_free:
+            time.sleep(_POLL)
+        for step in range(self._enqueued, self._enqueued + count):
+            self.backend.ingest_row(step % self.plan.ingest_rows)[:] = self.signals.host_values
+
+    def _snapshot(self) -> Snapshot:
+        """What the newest step published, or what `_settle` saw if no step has ended since."""
+        self._check_open()
+        return self._ring.read() or self._settled
+
+    def _settle(self) -> None:
+        """Take over state that changed outside steps: `signals` shows it until the next step has run."""
+        self.backend.sync()
+        self._ring.forget()
+        counters = self._read_whole("counters")
+        health = self._read_whole("health") if "health" in self._roles else np.zeros(0, np.int64)
+        low = health.astype(np.uint64).astype(np.uint32).reshape(-1, 2)
+        self._settled = Snapshot(int(counters[0]), self._read_whole("isv"), counters, low)
+        self._enqueued = self._base = int(counters[0])
+        self._done = self.backend.completed()
+
+    def _make_ring(self) -> PublishRing:
+        sizes = {b.name: b.count for b in self.plan.buffers}
+        return PublishRing(
+            self.backend.publish_words,
+            self.plan.publish_rows,
+            sizes.get("isv", 0),
+            sizes["counters"],
+            sizes.get("health", 0),
+        )
+
+    # --- filling
+
+    def _load_data(self, folder: Path) -> list[tuple[View, NDArray[Any]]]:
+        """The resident buffers that a data source fills, with their arrays."""
+        wanted = [v for v in self.plan.views if v.fill]
+        used = {str(v.fill).partition(".")[0] for v in wanted}
+        arrays = {
+            f"{s.name}.{key}": a
+            for s in self.plan.data
+            if s.name in used
+            for key, a in load_source(s, folder).items()
+        }
+        problems = [p for v in wanted if (p := _fill_problem(v, arrays))]
+        if problems:
+            raise DataError(tuple(problems))
+        return [(v, arrays[str(v.fill)]) for v in wanted]
+
+    def _initialise(self, seed: int, fills: list[tuple[View, NDArray[Any]]]) -> None:
+        isv = self._read_whole("isv")
+        for slot in self.plan.slots:
+            isv[slot.index : slot.index + slot.count] = slot.init
+        self.backend.write("isv", 0, isv)
+        if "seed" in self._roles:
+            self.backend.write("seed", 0, np.array([seed], np.int64))
+        self._initialise_params(seed, None)
+        for view in self.plan.views:
+            if view.init == "ones" and self._roles[view.buffer] == "state":
+                self._write(view, np.ones(view.shape, DTYPES[view.dtype].numpy))
+        for view, array in fills:
+            self._write(view, array)
+        self._settle()
+
+    def _initialise_params(self, seed: int, policy: str | None) -> None:
+        """First values of all params, or of those with one reset policy."""
+        for buffer, role in self._roles.items():
+            for view in finest_views(self.plan, buffer) if role == "params" else ():
+                if policy in (None, view.reset):
+                    self._write(view, initial(view.init, view.shape, seed, view.name))
+
+    def _write(self, view: View, array: NDArray[Any]) -> None:
+        self.backend.write(
+            view.buffer, view.offset * DTYPES[view.dtype].size, np.ascontiguousarray(array).ravel()
+        )
+
+    def _read_whole(self, name: str) -> NDArray[Any]:
+        buffer = next(b for b in self.plan.buffers if b.name == name)
+        whole: NDArray[Any] = self.backend.read(name, 0, buffer.count, buffer.dtype)
+        return whole
+
+    # --- refusals
+
+    def _view(self, name: str, reading: bool) -> View:
+        if name not in self._views:
+            raise unknown("FH544", "tensor", name, self._views)
+        view = self._views[name]
+        if self._roles[view.buffer] == "arena" and not (reading and self._debug):
+            help = (
+                "Make it persistent, or read it with debug=True." if reading else "Only its step writes it."
+            )
+            message = f"{name} lives within a step and shares its memory with others"
+            raise fail(TrainerError, "FH544", message, help=help)
+        return view
+
+    def _step_name(self, name: str | None) -> str:
+        steps = [s.name for s in self.plan.steps]
+        if name is None and steps:
+            return steps[0]
+        if name not in steps:
+            raise unknown("FH543", "step", name or "", steps)
+        return name
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise fail(TrainerError, "FH545", "the trainer is closed")
+
+    def _check_usable(self) -> None:
+        self._check_open()
+        if self._failed:
+            help = "Load a checkpoint, or make a new trainer."
+            raise fail(TrainerError, "FH547", "a step failed half-way, so the state is undefined", help=help)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Remember that the block failed: a step that stopped half-way must not be continued or saved."""
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+
+
+def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | None:
+    array = arrays.get(str(view.fill))
+    dtype = DTYPES[view.dtype].numpy
+    if array is None:
+        return Diagnostic(
+            "FH526", f"{view.name}: no data source gives {view.fill}; there are {', '.join(arrays)}"
+        )
+    if array.shape != view.shape or array.dtype != dtype:
+        message = (
+            f"{view.name} is {dtype} {list(view.shape)}, {view.fill} gives {array.dtype} {list(array.shape)}"
+        )
+        return Diagnostic("FH526", message, help="Set the program's dims to the sizes of the data.")
+    return None

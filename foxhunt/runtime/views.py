@@ -1,0 +1,29 @@
+"""Finding a plan's names: nearest spellings, and the views that cover a buffer once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from math import prod
+
+from foxhunt.backend.plan import Plan, View
+from foxhunt.diagnostics import FoxhuntError, TrainerError, fail
+
+
+def unknown(code: str, kind: str, name: str, known: Iterable[str]) -> FoxhuntError:
+    """The error for a name that does not exist, offering the nearest one that does."""
+    names = list(known)
+    near = difflib.get_close_matches(name, names, 1, cutoff=0.5)
+    near = near or [n for n in names if n.lower() == name.lower()]
+    help = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names[:20]) or 'none'}."
+    return fail(TrainerError, code, f"there is no {kind} {name!r}", help=help)
+
+
+def finest_views(plan: Plan, buffer: str) -> list[View]:
+    """The views of a buffer that cover it once: not a group, which starts with its first param."""
+    chosen: list[View] = []
+    views = [v for v in plan.views if v.buffer == buffer]
+    for view in sorted(views, key=lambda v: (v.offset, prod(v.shape), v.name)):
+        if not chosen or view.offset >= chosen[-1].offset + prod(chosen[-1].shape):
+            chosen.append(view)
+    return chosen
