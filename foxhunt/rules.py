@@ -104,6 +104,12 @@ SPEC = (
         "A path leaves the specs folder: absolute, `..`, or a symbolic link out of it.",
         "Use a relative path of files inside the project.",
     ),
+    Rule(
+        "FH120",
+        "misplaced-file",
+        "A YAML file stands outside of `kernels` and the program folders, or deeper than them.",
+        "Move it into `kernels/` or into its program's folder.",
+    ),
 )
 GRAPH: tuple[Rule, ...] = ()
 SCHEDULE: tuple[Rule, ...] = ()
@@ -154,14 +160,14 @@ RUNTIME: tuple[Rule, ...] = (
     Rule(
         "FH527",
         "data-reader",
-        "A data source names an unknown reader or option, a wrong option value, or needs an extra that is not installed.",
+        "A data source names an unknown reader or option, a wrong value, or needs a missing extra.",
         "Use a name offered, or install the extra named.",
     ),
     Rule("FH530", "checkpoint-missing", "A checkpoint file is missing or cannot be read.", "Check the path."),
     Rule(
         "FH531",
         "checkpoint-damaged",
-        "A checkpoint is cut off, has trailing bytes, overlapping or missing data, or a header that is not sound.",
+        "A checkpoint is cut off, has trailing bytes, overlapping or missing data, or an unsound header.",
         "Use another checkpoint.",
     ),
     Rule(

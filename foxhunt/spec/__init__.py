@@ -1,0 +1,1 @@
+"""The spec language: YAML files to frozen models with positions."""
