@@ -1,4 +1,4 @@
-"""These tests need an NVIDIA GPU. Without one each is skipped, saying so; FOXHUNT_REQUIRE_CUDA forbids that."""
+"""These tests need an NVIDIA GPU. Without one each is skipped, saying so; FOXHUNT_REQUIRE_CUDA forbids it."""
 
 import os
 

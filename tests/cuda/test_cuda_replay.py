@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import sys
 import threading
 import time
 
@@ -74,12 +75,17 @@ def test_a_reader_never_sees_a_torn_row(backend, tmp_path):
                 torn.append(latest)
 
     reader = threading.Thread(target=read)
-    reader.start()
-    for _ in range(1000):
-        backend.run("train", 100, 10)
-    backend.sync()
-    stop.set()
-    reader.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # else the two threads hand the interpreter over every 5 ms
+    try:
+        reader.start()
+        for _ in range(1000):
+            backend.run("train", 100, 10)
+        backend.sync()
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        reader.join()
     assert not torn
     assert len(seen) > 1000, (len(seen), retries)
     assert sorted(seen) == seen
