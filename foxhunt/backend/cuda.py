@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ class CudaBackend:
         self._memory = None  # give the old storage back before asking for the new
         self._memory = DeviceMemory(self._cupy, plan)
         self._generation += 1
-        self._plan = plan
+        self._rows = plan.ingest_rows
         self._sequences = {
             step.name: Sequence(self._cupy, step, self._functions, self._memory.addresses)
             for step in (*plan.steps, *plan.resets)
@@ -165,9 +166,8 @@ class CudaBackend:
 
     def ingest_row(self, row: int) -> npt.NDArray[np.float32]:
         """Row `row` of the ingest ring, one float32 per host slot, in memory that host and device share."""
-        ring: npt.NDArray[np.float32] = self._allocated().rings[INGEST].view(np.float32)
-        hosts = ring.size // self._plan.ingest_rows
-        return ring[row * hosts : (row + 1) * hosts]
+        rows: npt.NDArray[np.float32] = self._allocated().rings[INGEST].view(np.float32)
+        return rows.reshape(self._rows, -1)[row] if rows.size else rows
 
     def publish_words(self) -> npt.NDArray[np.uint32]:
         """The publish ring, in memory that host and device share: latest (low, high), then the rows."""
@@ -175,13 +175,12 @@ class CudaBackend:
 
     def close(self) -> None:
         """Wait, then give graphs, kernels and memory back."""
-        try:
+        with suppress(BackendError):  # a failed launch was reported when it was waited for
             self.sync()
-        finally:
-            self._graphs.clear()
-            self._sequences.clear()
-            self._functions = {}
-            self._memory = None
+        self._graphs.clear()
+        self._sequences.clear()
+        self._functions = {}
+        self._memory = None
 
     def _graph(self, step: str, steps: int) -> Any:
         """The graph of `steps` executions, captured if there is none for the present memory."""
