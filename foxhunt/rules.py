@@ -113,7 +113,23 @@ SPEC = (
 )
 GRAPH: tuple[Rule, ...] = ()
 SCHEDULE: tuple[Rule, ...] = ()
-EMISSION: tuple[Rule, ...] = ()
+EMISSION = (
+    Rule(
+        "FH481",
+        "no-cuda-compiler",
+        "Compiling kernels for a GPU needs NVRTC or nvcc, and neither works here.",
+        "Install the CUDA toolkit, or `uv sync --extra nvrtc`.",
+    ),
+    Rule(
+        "FH482",
+        "cuda-compile",
+        "The CUDA compiler refuses an emitted kernel; its messages follow.",
+        "Mend the kernel's template at the line named.",
+    ),
+    Rule(
+        "FH483", "architecture", "A GPU architecture is not written like `sm_90`.", "Write it like `sm_90`."
+    ),
+)
 RUNTIME: tuple[Rule, ...] = (
     Rule(
         "FH520",
@@ -248,6 +264,42 @@ RUNTIME: tuple[Rule, ...] = (
         "metrics-unreadable",
         "A metrics file is missing or has a line that is not a JSON record.",
         "Mend or remove the line named.",
+    ),
+    Rule(
+        "FH580",
+        "no-cuda",
+        "The CUDA backend needs cupy, an NVIDIA driver and a GPU.",
+        "`uv sync --extra cuda13` (or cuda12); without a GPU use the host backend.",
+    ),
+    Rule(
+        "FH581",
+        "device-memory",
+        "The program's buffers do not fit in the device's free memory.",
+        "Reduce the dims of the largest buffers.",
+    ),
+    Rule(
+        "FH582",
+        "launch-failed",
+        "A launch cannot start, or failed on the device; the state is undefined.",
+        "Run with the debug option, which names the launch.",
+    ),
+    Rule(
+        "FH583",
+        "capture-failed",
+        "CUDA refused something in the middle of a capture, often an allocation or copy of another thread.",
+        "Keep other use of the device out of the capture, and capture again.",
+    ),
+    Rule(
+        "FH584",
+        "busy-capturing",
+        "Building, allocating, copying and waiting are refused while a step is captured.",
+        "Do it before the first run.",
+    ),
+    Rule(
+        "FH585",
+        "not-built",
+        "A step, entry or buffer is used that was not built or allocated.",
+        "Compile the program again, then build and allocate before running.",
     ),
 )
 CONTRACT: tuple[Rule, ...] = ()
