@@ -52,6 +52,7 @@ SPEC = (
         "A number is written in a form that readers of YAML disagree on, or has too many digits.",
         "Write it as a plain decimal number, or quote it if it is text.",
     ),
+    Rule("FH108", "empty-file", "A spec file has nothing in it.", "Write a section, or delete the file."),
     Rule(
         "FH110", "unknown-key", "A key that the spec language does not have.", "Use the nearest name offered."
     ),

@@ -22,19 +22,10 @@ E = TypeVar("E", bound=Entry)
 Findings = list[Diagnostic]
 
 
-class SpecFolderError(SpecError):
-    """The specs cannot be loaded; `sources` has the text of every file that was read, for excerpts."""
-
-    def __init__(self, diagnostics: tuple[Diagnostic, ...], sources: dict[str, str]) -> None:
-        """All findings, and path → text."""
-        super().__init__(diagnostics)
-        self.sources = sources
-
-
 def load_specs(root: Path) -> SpecSet:
     """Everything below a specs folder, with the library's kernels where the folder has none of that name.
 
-    Raises SpecFolderError with every finding of every file. What is returned never depends on the order of
+    Raises SpecError with every finding of every file. What is returned never depends on the order of
     files or of mapping keys.
     """
     root = Path(root)
@@ -57,7 +48,7 @@ def load_specs(root: Path) -> SpecSet:
     library, library_sources = _library(root, findings)
     sources = {**library_sources, **sources}
     if findings:
-        raise SpecFolderError(sort_diagnostics(_first_per_place(findings)), sources)
+        raise SpecError(sort_diagnostics(_first_per_place(findings)))
     own = set() if library is None else set(kernels)
     builtin = frozenset(kernels if library is None else set(library) - own)
     everything = dict(sorted({**(library or {}), **kernels}.items()))

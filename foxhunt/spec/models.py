@@ -5,9 +5,7 @@ allowed where is a rule of `ir.resolve`, not of the model. Every entry knows whe
 below a field is its description in the JSON Schema and in docs/spec-reference.md.
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -264,7 +262,7 @@ class Item(Entry):
     """Items that must come first though no data says so."""
 
     @model_validator(mode="after")
-    def _is_one_thing(self) -> Item:
+    def _is_one_thing(self) -> Self:
         check_item(self.model_fields_set)
         return self
 

@@ -20,6 +20,10 @@ class FrozenDict(dict[K, V]):
         """The hash of the items, in no order."""
         return hash(frozenset(self.items()))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles are built anew, since items cannot be set."""
+        return type(self), (dict(self),)
+
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(f"{type(self).__name__} is immutable")
 
@@ -57,6 +61,10 @@ class Map(FrozenDict[str, Any]):
         super().__init__(items)
         self.at = at
         self.marks = marks
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies and pickles are built anew, since items cannot be set."""
+        return type(self), (dict(self), self.at, self.marks)
 
 
 class Seq(tuple[Any, ...]):

@@ -61,7 +61,10 @@ def _unknown(programs: Mapping[str, Program], folders: frozenset[str]) -> Iterat
 def _chains(programs: Mapping[str, Program]) -> Iterator[Diagnostic]:
     """One finding for each circle, and for each first program of a chain that is too long."""
     depth: dict[str, int] = {}
+    circles = False
     for start in sorted(programs):
+        if start in depth:
+            continue
         path: list[str] = []
         entered = [(start, 0)]
         while entered:
@@ -73,13 +76,15 @@ def _chains(programs: Mapping[str, Program]) -> Iterator[Diagnostic]:
                 entered.append((name, next_use + 1))
                 used = uses[next_use]
                 if used in path:
+                    circles = True
                     yield _circle(programs, [*path[path.index(used) :], used])
                 elif used not in depth:
                     entered.append((used, 0))
                 continue
             path.pop()
             depth[name] = 1 + max((depth.get(u, 0) for u in uses), default=0)
-    yield from _too_long(programs, depth)
+    if not circles:
+        yield from _too_long(programs, depth)
 
 
 def _circle(programs: Mapping[str, Program], chain: list[str]) -> Diagnostic:
