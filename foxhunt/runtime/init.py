@@ -31,7 +31,7 @@ def initial(policy: str, shape: tuple[int, ...], seed: int, name: str) -> NDArra
         return np.ones(shape, np.float32)
     fan_out = shape[-1]
     fan_in = prod(shape[:-1]) if len(shape) > 1 else fan_out
-    draws = _normals(max(fan_in, 1) * fan_out if len(shape) > 1 else fan_out, seed, name)
+    draws = _normals(prod(shape), seed, name)
     if policy == "orthogonal":
         return _orthogonal(draws, prod(shape[:-1]), fan_out).reshape(shape).astype(np.float32)
     deviations = {

@@ -1,0 +1,315 @@
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runtime_toy import TRACE, ToyBackend, plan
+
+import foxhunt
+from foxhunt.backend.plan import DataSource, View
+from foxhunt.diagnostics import CheckpointError, DataError, TrainerError
+from foxhunt.runtime.init import initial
+from foxhunt.runtime.trainer import Trainer
+
+
+def make(eager=False, fail_at=None, the_plan=None, **options):
+    return Trainer(the_plan or plan(), Path("."), backend=ToyBackend(eager, fail_at), **options)
+
+
+def state(trainer):
+    trainer.sync()
+    return {name: buffer.copy() for name, buffer in trainer.backend.memory.items()}
+
+
+def same(a, b):
+    return all(np.array_equal(a[n], b[n]) for n in a)
+
+
+def test_importing_foxhunt_loads_neither_numpy_nor_a_backend():
+    code = "import sys, foxhunt; sys.exit(any(m in sys.modules for m in ('numpy', 'pydantic', 'yaml')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_a_learning_rate_set_before_each_of_400_queued_steps_is_seen_by_that_step(eager):
+    rates = np.linspace(1, 2, TRACE, dtype=np.float32)
+    with make(eager) as trainer:
+        for rate in rates:
+            trainer.signals["LR"] = rate
+            trainer.step()
+        assert np.array_equal(trainer.tensor("trace"), rates)
+
+
+def test_the_host_is_never_more_than_64_steps_ahead():
+    trainer = make()
+    for _ in range(300):
+        trainer.step()
+        assert len(trainer.backend.queue) <= 64
+    trainer.run(200, per_graph=64)
+    trainer.sync()
+    assert trainer.counters() == {"foxhunt.step": 500, "adam_t": 500}
+
+
+@pytest.mark.parametrize("per_graph", [1, 2, 3, 16, 64])
+def test_results_do_not_depend_on_how_steps_are_grouped(per_graph):
+    one, many = make(True), make()
+    for _ in range(7):
+        one.step()
+    many.run(7, "train", per_graph)
+    assert same(state(one), state(many))
+
+
+def test_run_holds_host_slots_and_a_write_takes_effect_at_the_next_enqueued_step():
+    with make() as trainer:
+        trainer.run(3)
+        trainer.signals["LR"] = 2.0
+        trainer.run(2)
+        assert trainer.tensor("trace")[:6].tolist() == [0.5, 0.5, 0.5, 2.0, 2.0, 0.0]
+
+
+def test_signals_show_what_the_newest_finished_step_published():
+    trainer = make()
+    assert trainer.signals["LR"] == 0.5
+    assert trainer.signals["GAIN"].tolist() == [1.0, 1.0, 1.0]
+    trainer.signals["GAIN[1]"] = 5
+    trainer.signals["LR"] = 0.25
+    trainer.step()
+    assert trainer.signals["LR"] == 0.5, "not run yet"
+    trainer.sync()
+    assert trainer.signals["LR"] == 0.25
+    assert trainer.signals["GAIN"].tolist() == [1.0, 5.0, 1.0]
+    assert trainer.signals["GAIN[1]"] == 5.0
+    assert trainer.diagnostics() == {"LOSS": trainer.signals["LOSS"], "adam_t": 1}
+    assert list(trainer.signals) == ["LR", "GAIN", "LOSS", "TEMP"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "code", "words"),
+    [
+        ("LRR", 1, "FH540", "Did you mean LR?"),
+        ("lr", 1, "FH540", "Did you mean LR?"),
+        ("GAIN[3]", 1, "FH540", "3 elements"),
+        ("LOSS", 1, "FH541", "written by a producer"),
+        ("TEMP", 1, "FH541", "written by a kernel"),
+        ("LR", float("nan"), "FH542", "finite"),
+        ("LR", float("inf"), "FH542", "finite"),
+        ("LR", 1e39, "FH542", "finite"),
+        ("LR", "fast", "FH542", "numbers"),
+        ("LR", None, "FH542", "finite"),
+        ("LR", [1, 2], "FH542", "1 numbers"),
+        ("GAIN", [1, 2], "FH542", "3 numbers"),
+        ("GAIN", [[1, 2], [3]], "FH542", "numbers"),
+    ],
+)
+def test_a_signal_that_cannot_be_set_is_refused_by_name_and_changes_nothing(name, value, code, words):
+    trainer = make()
+    before = trainer.signals.host_values.copy()
+    with pytest.raises(TrainerError) as error:
+        trainer.signals[name] = value
+    assert error.value.diagnostics[0].code == code
+    assert words in str(error.value)
+    assert np.array_equal(trainer.signals.host_values, before)
+
+
+def test_reading_an_unknown_signal_offers_the_nearest():
+    with pytest.raises(TrainerError, match="Did you mean LOSS"):
+        make().signals["LOS"]
+
+
+def test_parameters_start_from_seed_and_name_and_groups_do_not_overwrite_them():
+    trainer = make(seed=7)
+    assert np.array_equal(trainer.tensor("w"), initial("orthogonal", (4, 3), 7, "w"))
+    assert trainer.tensor("b").tolist() == [1, 1, 1]
+    assert trainer.tensor("ones").tolist() == [1, 1]
+    assert trainer.tensor("trunk")[:12].tolist() == trainer.tensor("w").ravel().tolist()
+    assert trainer.backend.memory["seed"].tolist() == [7]
+
+
+def test_a_fold_reset_restores_what_names_the_policy_and_nothing_else():
+    trainer = make(seed=3)
+    fresh = trainer.tensor("w")
+    trainer.signals["GAIN"] = 9
+    trainer.signals["LR"] = 8
+    trainer.run(5)
+    trainer.write_tensor("b", np.float32([4, 5, 6]))
+    trainer.reset("fold")
+    assert np.array_equal(trainer.tensor("w"), fresh)
+    assert trainer.tensor("b").tolist() == [4, 5, 6]
+    assert trainer.signals["LOSS"] == 0.0
+    assert trainer.counters() == {"foxhunt.step": 5, "adam_t": 0}
+    trainer.step()
+    trainer.sync()
+    assert trainer.signals["GAIN"].tolist() == [1, 1, 1]
+    assert trainer.signals["LR"] == 8
+    assert trainer.counters() == {"foxhunt.step": 6, "adam_t": 1}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: t.step("trian"), "Did you mean train?"),
+        (lambda t: t.reset("flod"), "Did you mean fold?"),
+        (lambda t: t.tensor("ww"), "Did you mean w?"),
+        (lambda t: t.tensor("h"), "debug=True"),
+        (lambda t: t.write_tensor("h", np.zeros((4, 4))), "within a step"),
+        (lambda t: t.write_tensor("w", np.zeros(12)), "float32 [4, 3]"),
+        (lambda t: t.write_tensor("feed", np.zeros(5)), "int32 [5]"),
+        (lambda t: t.run(-1), "n ≥ 0"),
+        (lambda t: t.run(1, per_graph=0), "per_graph"),
+        (lambda t: t.run(1, per_graph=65), "per_graph"),
+    ],
+)
+def test_a_request_that_cannot_be_met_says_why(call, words):
+    with pytest.raises(TrainerError) as error:
+        call(make())
+    assert words in str(error.value)
+
+
+def test_a_debug_trainer_reads_step_buffers():
+    assert make(debug=True).tensor("h").shape == (4, 4)
+
+
+def test_input_buffers_are_fed_between_steps():
+    trainer = make()
+    trainer.write_tensor("feed", np.arange(5))
+    assert trainer.tensor("feed").tolist() == [0, 1, 2, 3, 4]
+
+
+def test_training_resumed_from_a_checkpoint_is_bit_identical(tmp_path):
+    whole = make(seed=5)
+    whole.run(70)
+    whole.signals["LR"] = 0.125  # set, but not seen by a step yet
+    whole.save(tmp_path / "a.safetensors")
+    whole.run(80)
+    resumed = make(seed=99)
+    resumed.run(200)
+    assert resumed.load(tmp_path / "a.safetensors") == ()
+    assert resumed.signals["LR"] == 0.125
+    assert resumed.counters()["foxhunt.step"] == 70
+    resumed.run(80)
+    assert same(state(whole), state(resumed))
+    assert resumed.signals["LOSS"] == whole.signals["LOSS"]
+
+
+def test_loading_keeps_the_storage(tmp_path):
+    trainer = make()
+    trainer.save(tmp_path / "a")
+    before = {n: b.ctypes.data for n, b in trainer.backend.memory.items()}
+    trainer.load(tmp_path / "a")
+    assert before == {n: b.ctypes.data for n, b in trainer.backend.memory.items()}
+
+
+def test_a_refused_checkpoint_changes_nothing(tmp_path):
+    other = make(the_plan=plan(layout_hash="c" * 64))
+    other.run(3)
+    other.save(tmp_path / "a")
+    trainer = make()
+    before = state(trainer)
+    with pytest.raises(CheckpointError):
+        trainer.load(tmp_path / "a")
+    assert same(before, state(trainer))
+
+
+def test_a_step_that_failed_half_way_is_neither_continued_nor_saved(tmp_path):
+    trainer = make(eager=True, fail_at=3)
+    trainer.run(2)
+    trainer.save(tmp_path / "good")
+    with pytest.raises(RuntimeError):
+        trainer.run(5)
+    for call in (
+        lambda: trainer.step(),
+        lambda: trainer.save(tmp_path / "bad"),
+        lambda: trainer.reset("fold"),
+    ):
+        with pytest.raises(TrainerError, match="half-way"):
+            call()
+    assert not (tmp_path / "bad").exists()
+    trainer.backend.fail_at = None
+    trainer.load(tmp_path / "good")
+    trainer.step()
+    trainer.sync()
+    assert trainer.counters()["foxhunt.step"] == 3
+
+
+def test_ctrl_c_stops_between_steps_and_the_state_can_be_saved(tmp_path):
+    trainer = make(eager=True)
+    execute = trainer.backend._execute
+
+    def interrupted(step):
+        if trainer.backend.done == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        execute(step)
+
+    trainer.backend._execute = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run(100)
+    done = trainer.counters()["foxhunt.step"]
+    assert 20 < done < 100
+    assert trainer.tensor("trace")[:done].all()
+    trainer.save(tmp_path / "kept")
+    trainer.run(5)
+    trainer.sync()
+    assert trainer.counters()["foxhunt.step"] == done + 5
+
+
+def test_steps_run_from_another_thread():
+    trainer = make(eager=True)
+    thread = threading.Thread(target=trainer.run, args=(5,))
+    thread.start()
+    thread.join()
+    assert trainer.counters()["foxhunt.step"] == 5
+
+
+def test_a_closed_trainer_says_so_and_closing_twice_is_harmless():
+    trainer = make()
+    with trainer:
+        pass
+    trainer.close()
+    assert trainer.backend.closed
+    for call in (trainer.step, trainer.sync, trainer.diagnostics, lambda: trainer.tensor("w")):
+        with pytest.raises(TrainerError, match="closed"):
+            call()
+
+
+def test_a_resident_buffer_that_the_data_does_not_fit_is_refused_before_anything_is_built():
+    bars = Path(__file__).parents[2] / "examples/data/eurusd_1h_2017.csv"
+    views = (
+        *plan().views,
+        View("x", "feed", 0, "i32", (5,), fill="bars.closee"),
+        View("y", "feed", 0, "f32", (9, 7), fill="bars.features"),
+    )
+    source = DataSource("bars", "ohlcv", str(bars))
+    backend = ToyBackend()
+    with pytest.raises(DataError) as error:
+        Trainer(plan(views=views, data=(source,)), Path("."), backend=backend)
+    assert [d.code for d in error.value.diagnostics] == ["FH526", "FH526"]
+    assert "no data source gives bars.closee" in str(error.value)
+    assert "float32 [9, 7], bars.features gives float32 [6225, 7]" in str(error.value)
+    assert not hasattr(backend, "memory")
+
+
+def test_seed_must_fit_in_64_bits():
+    with pytest.raises(TrainerError, match="64 bits"):
+        make(seed=2**63)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "no compiled program"),
+        ("PLAN = 3", "not a foxhunt plan"),
+        ("PLAN = (", "SyntaxError"),
+        ("import nope", "nope"),
+    ],
+)
+def test_a_folder_without_a_sound_trainer_is_refused(tmp_path, text, words):
+    if text is not None:
+        (tmp_path / "trainer.py").write_text(text)
+    with pytest.raises(TrainerError) as error:
+        foxhunt.load(tmp_path)
+    assert error.value.diagnostics[0].code == "FH546"
+    assert words in str(error.value)
