@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from foxhunt.diagnostics import BackendError, FoxhuntError, fail
+from foxhunt.diagnostics import BackendError, fail
 
 _lock = threading.RLock()
 # What is being captured. Of the process, not of a backend: an unsafe call from any thread breaks a capture in
@@ -47,9 +47,7 @@ def capture(cupy: Any, stream: Any, enqueue: Callable[[], None], what: str) -> A
                 _abandon(cupy, stream)
                 raise
             return stream.end_capture()
-        except FoxhuntError:
-            raise
-        except Exception as error:
+        except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
             raise fail(
                 BackendError,
                 "FH583",
