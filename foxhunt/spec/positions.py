@@ -90,9 +90,9 @@ def locate(node: Map | Seq, path: Sequence[str | int], *, key: bool = False) -> 
             mark = current.marks[step]
             at = mark.key if key and n == len(path) - 1 else mark.value
             current = current[step]
-        elif isinstance(current, Seq) and isinstance(step, int) and step < len(current):
-            at = Location(current.at.path, *current.places[step])
-            current = current[step]
+        elif isinstance(current, Seq) and str(step).isdecimal() and int(step) < len(current):
+            at = Location(current.at.path, *current.places[int(step)])
+            current = current[int(step)]
         else:
             break
     return at

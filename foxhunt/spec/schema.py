@@ -53,8 +53,8 @@ def reference_markdown() -> str:
         "# Spec reference",
         "",
         "Generated from `foxhunt/spec/models.py` by `foxhunt schema --markdown`. A *size* is a dim name, an",
-        "expression of dims (`ceil_div(B * H2, 256)`; `+ - * // %`, `min`, `max`) or an integer. A *reference*",
-        "is `name`, `name[i]` or `name[i:j]`.",
+        "expression of dims (`ceil_div(B * H2, 256)`; `+ - * // %`, `min`, `max`) or an integer.",
+        "A *reference* is `name`, `name[i]` or `name[i:j]`.",
         "",
     ]
     for model in _entries():
