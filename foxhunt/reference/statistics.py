@@ -1,0 +1,82 @@
+"""Oracles of the statistics: over the finite elements of the union of rows, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from foxhunt.reference.registry import SKIP, Array, Inputs, Outputs, reference, rows
+
+Dims = Mapping[str, int]
+Consts = Mapping[str, float | int]
+
+
+def _finite(inputs: Inputs) -> Array:
+    values: Array = np.concatenate([*rows(inputs["x"]), np.zeros(0)])
+    finite: Array = values[np.isfinite(values)]
+    return finite
+
+
+@reference("p99_abs")
+def p99_abs(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Upper edge of the first of 256 bins on [0, max], from the top, that reaches more than 1 % of the elements.
+
+    The bin of an element is defined by the f32 quotient: the answer is one number and not a tolerance.
+    """
+    values = np.abs(_finite(inputs))
+    top = values.max(initial=0.0)
+    if top == 0.0:
+        return {"y": np.zeros(1)}
+    quotients = values.astype(np.float32) / np.float32(top)
+    bins = np.minimum(255, np.floor(quotients * np.float32(256)).astype(np.int64))
+    above = np.cumsum(np.bincount(bins, minlength=256)[::-1])
+    found = 255 - int(np.argmax(above * 100 > len(values)))
+    return {"y": np.array([top * (found + 1) / 256])}
+
+
+@reference("rms")
+def rms(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Root mean square; 0 without a finite element."""
+    values = _finite(inputs)
+    return {"y": np.array([np.sqrt(np.mean(values**2)) if len(values) else 0.0])}
+
+
+@reference("l2_norm")
+def l2_norm(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Euclidean norm; +inf where it passes the largest f32."""
+    with np.errstate(over="ignore"):
+        return {"y": np.array([np.sqrt(np.sum(_finite(inputs) ** 2))]).astype(np.float32)}
+
+
+@reference("max_abs")
+def max_abs(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Largest magnitude; 0 without a finite element."""
+    return {"y": np.array([np.abs(_finite(inputs)).max(initial=0.0)])}
+
+
+@reference("mean")
+def mean(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Mean; the skip value without a finite element."""
+    values = _finite(inputs)
+    return {"y": np.array([values.mean()]) if len(values) else np.array([SKIP])}
+
+
+@reference("masked_mean")
+def masked_mean(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Mean of the finite elements with a mask other than 0; the skip value without one."""
+    values = np.asarray(inputs["x"], np.float64)
+    counted = values[np.isfinite(values) & (inputs["mask"] != 0)]
+    return {"y": np.array([counted.mean()]) if len(counted) else np.array([SKIP])}
+
+
+@reference("count_nonzero")
+def count_nonzero(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Elements that are not 0."""
+    return {"y": np.array([np.count_nonzero(inputs["x"])], np.int64)}
+
+
+@reference("count_nonfinite")
+def count_nonfinite(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Elements that are NaN or infinite."""
+    return {"y": np.array([sum(int((~np.isfinite(r)).sum()) for r in rows(inputs["x"]))], np.float64)}
