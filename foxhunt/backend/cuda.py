@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foxhunt.backend.base import INGEST, PUBLISH, runnable
 from foxhunt.backend.cubin import build_cubins
 from foxhunt.backend.cuda_capture import capture, refuse_while_capturing
 from foxhunt.backend.cuda_launch import Sequence, load_functions
-from foxhunt.backend.cuda_memory import INGEST, PUBLISH, DeviceMemory
+from foxhunt.backend.cuda_memory import DeviceMemory
 from foxhunt.backend.plan import Plan
 from foxhunt.diagnostics import BackendError, BuildError, fail
 
@@ -101,8 +102,8 @@ class CudaBackend:
         self._generation += 1
         self._rows = plan.ingest_rows
         self._sequences = {
-            step.name: Sequence(self._cupy, step, self._functions, self._memory.addresses)
-            for step in (*plan.steps, *plan.resets)
+            name: Sequence(self._cupy, step, self._functions, self._memory.addresses)
+            for name, step in runnable(plan).items()
         }
         self._counted = {step.name for step in plan.steps}
 
@@ -130,6 +131,25 @@ class CudaBackend:
             for _ in range(times):
                 self._graph(step, steps).launch(self._stream)
                 self._count(step, steps)
+
+    def launch_times(self, step: str, repeats: int = 100) -> dict[str, float]:
+        """Microseconds of each launch of a step by itself: the mean of `repeats` in a row in one graph.
+
+        Runs them on the program's memory, whose contents are worth nothing afterwards.
+        """
+        times = {}
+        for launch in self._sequence(step).launches:
+            enqueue = partial(_repeat, partial(launch.enqueue, self._stream), repeats)
+            graph = capture(self._cupy, self._stream, enqueue, f"launch {launch.plan.name}")
+            graph.launch(self._stream)
+            begin, end = self._cupy.cuda.Event(), self._cupy.cuda.Event()
+            begin.record(self._stream)
+            graph.launch(self._stream)
+            end.record(self._stream)
+            self.sync()
+            elapsed = self._cupy.cuda.get_elapsed_time(begin, end)
+            times[launch.plan.name] = 1000.0 * elapsed / repeats
+        return times
 
     def completed(self) -> int:
         """How many steps have ended, without waiting; may lag by a few, and catches up when asked again."""

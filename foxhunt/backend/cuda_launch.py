@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from foxhunt.backend.base import pack, runnable
 from foxhunt.backend.cubin import Cubin
-from foxhunt.backend.plan import Launch, Plan, Pointer, Step
+from foxhunt.backend.plan import Launch, Plan, Step
 from foxhunt.diagnostics import BackendError, fail
 
 MAX_WORDS = 4095  # 8-byte parameters that a launch can carry (32,764 bytes since CUDA 12.1)
@@ -22,7 +23,7 @@ def load_functions(cupy: Any, cubins: Mapping[str, Cubin], plan: Plan) -> dict[s
     """
     driver = cupy.cuda.driver
     functions: dict[str, Any] = {}
-    for step in (*plan.steps, *plan.resets):
+    for step in runnable(plan).values():
         for launch in step.launches:
             if launch.entry in functions:
                 continue
@@ -62,12 +63,9 @@ class BoundLaunch:
         self.plan = launch
         self._cupy = cupy
         self._function = function
-        mask = 2**64 - 1
-        words = [
-            addresses[a.buffer] + a.offset if isinstance(a, Pointer) else a.value & mask for a in launch.args
-        ]
-        self._words = np.array(words, np.uint64)
-        self._parameters = self._words.ctypes.data + np.arange(len(words), dtype=np.uint64) * np.uint64(8)
+        self._words, _ = pack(launch, addresses)
+        places = self._words.ctypes.data + 8 * np.arange(len(self._words), dtype=np.int64)
+        self._parameters = places.astype(np.uint64)
 
     def enqueue(self, stream: Any) -> None:
         """Put the launch on `stream`. Raises BackendError FH582 with its name if the driver refuses."""

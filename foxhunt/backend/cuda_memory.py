@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foxhunt.backend.base import INGEST, PUBLISH
 from foxhunt.backend.plan import Buffer, Plan
 from foxhunt.diagnostics import BackendError, fail
 from foxhunt.dtypes import DTYPES
 
-INGEST, PUBLISH = "ring.ingest", "ring.publish"
 ALIGNMENT = 256  # bytes; what cudaMalloc itself promises, so that 16-byte vector access always is aligned
 
 
