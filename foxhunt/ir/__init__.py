@@ -1,0 +1,1 @@
+"""Specs to names, ranges, positions, hazards and rules: everything before the schedule."""

@@ -106,7 +106,7 @@ class Slot:
     index: int | None  # first position; explicit before layout, always set after
     init: float
     sentinel: float
-    floor: float
+    floor: float | None  # None: the slot cannot be a bound
     reset: str
     retired: str | None
     was: str | None

@@ -1,0 +1,44 @@
+"""Collects every finding of one stage, so that a run reports all mistakes together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from foxhunt.diagnostics import Diagnostic, Location, SpecError, sort_diagnostics
+
+_MAX_HINTS = 50  # the nearest name is a search through all names; a broken folder must stay linear
+
+
+class Findings:
+    """The findings so far; `raise_if_any` ends the stage."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.found: list[Diagnostic] = []
+        self._hints = 0
+
+    def add(
+        self,
+        code: str,
+        message: str,
+        at: Location | None,
+        help: str = "",
+        related: tuple[tuple[Location, str], ...] = (),
+    ) -> None:
+        """One more finding."""
+        self.found.append(Diagnostic(code, message, at, help, related=related))
+
+    def nearest(self, name: str, names: Iterable[str]) -> str:
+        """`did you mean ...?` for the nearest of `names`, or nothing."""
+        self._hints += 1
+        if self._hints > _MAX_HINTS:
+            return ""
+        by_fold = {n.casefold(): n for n in names}
+        near = get_close_matches(name.casefold(), list(by_fold), 1)
+        return f"did you mean `{by_fold[near[0]]}`?" if near else ""
+
+    def raise_if_any(self) -> None:
+        """Raises SpecError with all findings in reading order."""
+        if self.found:
+            raise SpecError(sort_diagnostics(self.found))
