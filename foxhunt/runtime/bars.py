@@ -171,10 +171,11 @@ def _read_parquet(path: Path) -> Bars:
     findings = Findings(str(path))
     try:
         table = parquet.read_table(path)
+        columns = dict(enumerate(table.column(c).to_pylist() for c in range(len(table.column_names))))
     except (ArrowException, ValueError) as error:
         raise fail(DataError, "FH521", f"not a Parquet file: {error}", at=Location(str(path))) from error
     order = _column_order(table.column_names, findings)
-    raw: list[list[object]] = [table.column(c).to_pylist() for c in order]
+    raw: list[list[object]] = [columns[c] for c in order]
     lines, times, values = [], [], []
     for line, (when, *numbers) in enumerate(zip(*raw, strict=True), start=1):
         time = _milliseconds(when) if isinstance(when, datetime) else _time(str(when), line, findings)

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,24 +27,18 @@ class MetricsWriter:
     def __init__(self, path: Path, tensorboard: Path | None = None) -> None:
         """Open `path` for appending. Raises TrainerError FH548 if it cannot, or tensorboardX is missing."""
         self._board = _board(tensorboard) if tensorboard else None
-        try:
+        self._path, self._start = path, time.monotonic()
+        with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            message = f"cannot write metrics: {error.strerror}"
-            raise fail(TrainerError, "FH548", message, at=Location(str(path))) from error
-        self._path, self._start = path, time.monotonic()
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one record. Raises TrainerError FH548 when the disk is full."""
         flat = flatten(metrics)
         record = {"step": step, "seconds": round(time.monotonic() - self._start, 6), **flat}
-        try:
+        with self._writing():
             self._file.write(json.dumps(record, allow_nan=False) + "\n")
             self._file.flush()
-        except OSError as error:
-            message = f"cannot write metrics: {error.strerror}"
-            raise fail(TrainerError, "FH548", message, at=Location(str(self._path))) from error
         if self._board is not None:
             for name, value in flat.items():
                 if value is not None:
@@ -51,12 +46,13 @@ class MetricsWriter:
 
     def close(self) -> None:
         """Put everything on disk."""
-        if not self._file.closed:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
         if self._board is not None:
             self._board.close()
+        with self._writing():
+            if not self._file.closed:
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
 
     def __enter__(self) -> Self:
         """The writer itself."""
@@ -67,6 +63,14 @@ class MetricsWriter:
     ) -> None:
         """Close."""
         self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            message = f"cannot write metrics: {error.strerror}"
+            raise fail(TrainerError, "FH548", message, at=Location(str(self._path))) from error
 
 
 def flatten(metrics: Mapping[str, Any]) -> dict[str, int | float | None]:
