@@ -12,7 +12,8 @@ from foxhunt.ir.types import Allocation, Edge, LaidOutProgram, Launch
 class FusedLaunch:
     """One device launch that runs `tasks` side by side: consecutive block ranges, one per task.
 
-    A statistic group is one task per pass: its members share one sweep (`statistics` names them) and the pass number.
+    A statistic group is one task per pass: its members share one sweep (`statistics` names them) and the
+    pass number.
     """
 
     name: str  # the task's launch name, or "<step>.fused_<k>"
@@ -55,4 +56,6 @@ class Schedule:
     steps: tuple[ScheduledStep, ...]
     arena: Mapping[str, int] = field(hash=False)  # step allocation → byte offset
     arena_bytes: int = 0
-    allocations: tuple[Allocation, ...] = ()  # laid_out.allocations plus schedule-owned ones (partials, tickets)
+    allocations: tuple[
+        Allocation, ...
+    ] = ()  # laid_out.allocations plus schedule-owned ones (partials, tickets)
