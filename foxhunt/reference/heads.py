@@ -43,7 +43,8 @@ def aux_heads(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
         "dir_loss": np.where(known | (direction == 0), dir_loss, np.nan),
         "reg_loss": np.where(inside, reg_loss, np.nan),
         "dir_correct": (known & ((difference > 0) == (direction > 0))).astype(np.float64),
-        "reg_correct": (inside & (z_reg.argmax(axis=1) == regime)).astype(np.float64),
+        "reg_correct": (z_reg.argmax(axis=1) == regime).astype(np.float64),
+        "reg_class": z_reg.argmax(axis=1).astype(np.float64),
         "pred_tanh": np.tanh(difference),
     }
 

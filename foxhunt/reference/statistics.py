@@ -20,7 +20,7 @@ def _finite(inputs: Inputs) -> Array:
 
 @reference("p99_abs")
 def p99_abs(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
-    """Upper edge of the first of 256 bins on [0, max], from the top, that reaches more than 1 % of the elements.
+    """Upper edge of the first of 256 bins on [0, max], from the top, that reaches more than 1 % of all.
 
     The bin of an element is defined by the f32 quotient: the answer is one number and not a tolerance.
     """
