@@ -227,8 +227,9 @@ FH_DEVICE f32 log_(f32 x) {
   q = fma_(q, f, -0.5f);
   const f32 exponent = static_cast<f32>(denormal ? e - 25 : e);
   const f32 y = fma_(exponent, detail::LN2_HIGH, fma_(q, s, f));
-  const f32 edge = x == 0.0f ? -inf_() : (x > 0.0f ? inf_() : nan_());
-  return x > 0.0f && x < inf_() ? y : edge;
+  const f32 positive = x == inf_() ? x : y;
+  const f32 edge = x == 0.0f ? -inf_() : nan_();
+  return x > 0.0f ? positive : edge;
 }
 
 // log(1 + x)
