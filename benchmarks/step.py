@@ -2,9 +2,9 @@
 
     python benchmarks/step.py [--batch 64 4096] [--precision fp32] [--json results.json]
 
-Every arm gets the same weights, inputs and precision, and runs the whole step on the device. First the outputs
-of 20 steps are compared with a NumPy float64 reference; then rounds of 200 steps are timed, arms interleaved, and
-medians printed.
+Every arm gets the same weights, inputs and precision, and runs the whole step on the device. First the
+outputs of 20 steps are compared with a NumPy float64 reference; then rounds of 200 steps are timed, arms
+interleaved, and medians printed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """W1, the aux-trunk training step: one problem in NumPy that every arm gets, and what an arm is.
 
-x [B, 443] -> Linear, ELU -> 256 -> Linear, ELU -> 128 -> Linear -> h [B, 128]; a 2-class head with labels -1, 0
-(masked), 1 and a 5-class head; loss = direction cross-entropy + 0.5 regime cross-entropy; backward without dx;
-gradients clipped to a global norm of 1; AdamW (lr 1e-3, weight decay 1e-2); and five running statistics,
+x [B, 443] -> Linear, ELU -> 256 -> Linear, ELU -> 128 -> Linear -> h [B, 128]; a 2-class head with labels -1,
+0 (masked), 1 and a 5-class head; loss = direction cross-entropy + 0.5 regime cross-entropy; backward without
+dx; gradients clipped to a global norm of 1; AdamW (lr 1e-3, weight decay 1e-2); and five running statistics,
 s = 0.99 s + 0.01 y, of both losses, max|h|, the root mean square of h, and the gradient norm.
 """
 
