@@ -12,7 +12,7 @@ from foxhunt.backend.plan import Arg, Buffer, Launch, Plan, Pointer, Scalar, Ste
 
 PRELUDE = Path(__file__).parents[2] / "templates" / "base" / "prelude"
 CORE = (
-    "types", "checked", "fault_host", "math", "arguments", "philox", "reduce", "block_cuda", "block_host",
+    "scalars", "types", "checked", "fault_host", "math", "arguments", "philox", "reduce", "block_cuda", "block_host",
     "scheduler_host", "fiber", "run_host",
 )  # fmt: skip
 NAMES = {"float32": "f32", "int32": "i32", "uint32": "u32", "int64": "i64", "uint8": "u8"}
@@ -37,7 +37,13 @@ class Program:
         return self
 
     def kernel(
-        self, entry: str, body: str, arguments: str = "", block: int = 256, threads: str = "fibers", shared: int = 0
+        self,
+        entry: str,
+        body: str,
+        arguments: str = "",
+        block: int = 256,
+        threads: str = "fibers",
+        shared: int = 0,
     ) -> "Program":
         """`body` sees `block`, and the arguments by position: `arguments` declares them from `w`; the grid is last."""
         self.sources[entry] = f"""
@@ -85,7 +91,9 @@ extern "C" void {entry}(const u64* words, const i64* counts, i64 first, i64 last
         return backend
 
 
-def run(program: Program, folder: Path, debug: bool = False, threads: int = 2, steps: int = 1) -> Mapping[str, np.ndarray]:
+def run(
+    program: Program, folder: Path, debug: bool = False, threads: int = 2, steps: int = 1
+) -> Mapping[str, np.ndarray]:
     """The buffers after some steps."""
     backend = program.start(folder, debug, threads)
     try:

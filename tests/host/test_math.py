@@ -52,7 +52,9 @@ def ulps(y, exact):
     """Distance of y from the exact value in units of the last place of the f32 result; inf where only one is NaN."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(np.float32)
-        unit = np.maximum(np.abs(np.spacing(np.minimum(np.abs(rounded), np.finfo(np.float32).max))), 2.0**-149)
+        unit = np.maximum(
+            np.abs(np.spacing(np.minimum(np.abs(rounded), np.finfo(np.float32).max))), 2.0**-149
+        )
         distance = np.abs(y.astype(np.float64) - exact.astype(np.float64)) / unit
         distance[(y == rounded) | (np.isnan(y) & np.isnan(rounded))] = 0
         # The next value after the largest finite one counts as infinity.

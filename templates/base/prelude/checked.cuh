@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fault_host.cuh"
-#include "types.cuh"
+#include "scalars.cuh"
 
 namespace foxhunt {
 

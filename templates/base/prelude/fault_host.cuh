@@ -1,7 +1,7 @@
 // What the host form reports: the first fault of a run. The runner reads and clears it after each launch.
 #pragma once
 
-#include "types.cuh"
+#include "scalars.cuh"
 
 namespace foxhunt {
 namespace host {

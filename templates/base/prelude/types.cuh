@@ -1,45 +1,17 @@
-// Platform, element types and accessors. In<T> is read, Out<T> is stored to, Update<T> may be both.
+// Element types and accessors. In<T> is read, Out<T> is stored to, Update<T> may be both.
 //
 // Release: accessors are restrict pointers. Debug on the host (FOXHUNT_DEBUG): checked classes that record the first
 // out-of-range index; there a read of an Out<T> does not even compile.
 #pragma once
 
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
-#define FOXHUNT_CUDA 1
-#define FOXHUNT_HOST 0
-#define FH_DEVICE __device__ __forceinline__
-#else
-#define FOXHUNT_CUDA 0
-#define FOXHUNT_HOST 1
-#define FH_DEVICE inline __attribute__((always_inline))
-#endif
+#include "scalars.cuh"
 
-#if defined(FOXHUNT_DEBUG) && FOXHUNT_HOST
-#define FH_CHECKED 1
+#if FH_CHECKED
+#include "checked.cuh"
 #else
-#define FH_CHECKED 0
-#endif
 
 namespace foxhunt {
 
-using u8 = unsigned char;
-using i32 = int;
-using u32 = unsigned int;
-using i64 = long long;
-using u64 = unsigned long long;
-using f32 = float;
-using f64 = double;
-
-static_assert(sizeof(i32) == 4 && sizeof(i64) == 8 && sizeof(f32) == 4 && sizeof(void*) == 8, "a 64-bit platform");
-
-struct alignas(16) f32x4 {
-  f32 x, y, z, w;
-};
-struct alignas(16) u32x4 {
-  u32 x, y, z, w;
-};
-
-#if !FH_CHECKED
 template <class T>
 using In = const T* __restrict__;
 template <class T>
@@ -72,10 +44,7 @@ FH_DEVICE T load_fresh(const T* p, i64 i) {
   return p[i];
 #endif
 }
-#endif  // !FH_CHECKED
 
 }  // namespace foxhunt
 
-#if FH_CHECKED
-#include "checked.cuh"
-#endif
+#endif  // FH_CHECKED
