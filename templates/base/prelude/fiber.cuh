@@ -40,12 +40,12 @@ asm(".text\n" FH_ASM_BEGIN("foxhunt_fiber_switch")
 
 // A context that calls main(argument) on the stack that ends at `top`; main never returns.
 inline Context new_context(char* top, void (*main)(void*), void* argument) {
-  void** frame = reinterpret_cast<void**>(top) - 8;
+  void** frame = reinterpret_cast<void**>(top) - 9;  // the call in fiber_start finds the stack at a multiple of 16
   frame[0] = frame[1] = frame[4] = frame[5] = nullptr;  // r15, r14, rbx, rbp
   frame[2] = reinterpret_cast<void*>(main);             // r13
   frame[3] = argument;                                  // r12
   frame[6] = reinterpret_cast<void*>(&foxhunt_fiber_start);
-  frame[7] = nullptr;
+  frame[7] = frame[8] = nullptr;
   return frame;
 }
 #else
