@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from foxhunt.backend.base import BuildProgress
     from foxhunt.runtime.trainer import Trainer
 
 
@@ -16,7 +16,7 @@ def load(
     backend: str = "auto",
     seed: int = 0,
     debug: bool = False,
-    progress: Callable[[str], None] | None = None,
+    progress: BuildProgress | None = None,
 ) -> Trainer:
     """A trainer for a compiled program, such as `load("generated/aux")`.
 

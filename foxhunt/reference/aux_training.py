@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foxhunt.reference import statistics
+from foxhunt.reference.applicator import Applicator
+
 Array = NDArray[Any]
 Params = dict[str, Array]
 
@@ -20,18 +23,21 @@ LAYERS = (("aux_w1", "aux_b1"), ("aux_w2", "aux_b2"), ("aux_w3", "aux_b3"))
 HEADS = (("dir_w", "dir_b"), ("reg_w", "reg_b"))
 
 
+TRUNK = tuple(name for layer in LAYERS for name in layer)
+GROUPS = {"WEIGHT_BOUND[0]": TRUNK, "WEIGHT_BOUND[1]": tuple(name for head in HEADS for name in head)}
+FLOOR = 1e-8  # of bounds
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+
 @dataclass(frozen=True)
-class Hyper:
-    """What the program's control slots and kernel constants say."""
+class Controls:
+    """The host slots, with the values that `specs/aux/isv.yaml` gives them."""
 
     lr: float = 3e-4
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.01
+    wd: float = 0.01
+    l1: float = 0.0
+    dir_weight: float = 1.0
     regime_weight: float = 1.0
-    bound_floor: float = 1e-8
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # weight-bound slot → its tensors
 
 
 @dataclass(frozen=True)
@@ -44,38 +50,6 @@ class Batch:
 
 
 @dataclass
-class Pearl:
-    """A slot with its Wiener triple (math §1)."""
-
-    x: float = 0.0
-    s: float = 0.0
-    d: float = 0.0
-    lag: float = 0.0
-
-    @property
-    def observed(self) -> bool:
-        """Whether a first observation has replaced the sentinel."""
-        return (self.x, self.s, self.d, self.lag) != (0.0, 0.0, 0.0, 0.0)
-
-    def fold(self, y: float, skip_zero: bool = False) -> None:
-        """Pearl A on the first observation, Pearl D after it; skipped observations change nothing."""
-        if not np.isfinite(y) or max(abs(y - self.x), abs(y - self.lag)) > 1e18 or (skip_zero and y == 0.0):
-            return
-        if not self.observed:
-            self.x = self.lag = y
-            return
-        self.s += ((y - self.x) ** 2 - self.s) / 256
-        self.d += ((y - self.lag) ** 2 - self.d) / 256
-        ratio = min(max(self.d / self.s - 1, 0.0), 1.0) if self.s else 1.0
-        self.x += min(max(1 - ratio**0.5, 1 / 1024), 0.9) * (y - self.x)
-        self.lag = y
-
-    def limit(self, floor: float) -> float:
-        """The bound that consumers see: +inf until observed."""
-        return max(self.x, floor) if self.observed else np.inf
-
-
-@dataclass
 class State:
     """Everything that a training step changes."""
 
@@ -83,16 +57,22 @@ class State:
     m: Params = field(default_factory=dict)
     v: Params = field(default_factory=dict)
     t: int = 0
-    slots: dict[str, Pearl] = field(default_factory=dict)
+    slots: dict[str, Applicator] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Moments start at zero."""
         self.m = self.m or {n: np.zeros_like(p) for n, p in self.params.items()}
         self.v = self.v or {n: np.zeros_like(p) for n, p in self.params.items()}
 
-    def slot(self, name: str) -> Pearl:
-        """The slot of that name, made on first use."""
-        return self.slots.setdefault(name, Pearl())
+    def slot(self, name: str) -> Applicator:
+        """The slot of that name, made on first use; a p99 or an RMS of 0 is no observation (math §1)."""
+        degenerate = "_BOUND" in name or "_RMS_" in name
+        return self.slots.setdefault(name, Applicator(degenerate_zero=degenerate))
+
+    def limit(self, name: str) -> float:
+        """The bound that consumers of a slot see: +inf until it is observed."""
+        slot = self.slot(name)
+        return np.inf if slot.fresh else max(slot.x, FLOOR)
 
 
 def gather(
@@ -138,22 +118,24 @@ def cross_entropy(logits: Array, labels: NDArray[np.int64], mask: NDArray[np.boo
 
 
 def losses_and_gradients(
-    params: Params, batch: Batch, hyper: Hyper
+    params: Params, batch: Batch, controls: Controls
 ) -> tuple[dict[str, float], Params, Array]:
-    """(both losses and the observed metrics, the gradient of the weighted sum, h_s2_aux)."""
+    """(observations by slot, the gradient of the weighted losses, h_s2_aux [B, AUX])."""
     h, direction, regime = forward(params, batch.x)
     mask = batch.direction != 0
     dir_loss, d_dir = cross_entropy(direction, (batch.direction > 0).astype(np.int64), mask)
     reg_loss, d_reg = cross_entropy(regime, batch.regime, np.ones(len(mask), bool))
-    d_reg = d_reg * hyper.regime_weight
+    d_dir, d_reg = d_dir * controls.dir_weight, d_reg * controls.regime_weight
     difference = direction[:, 1] - direction[:, 0]
     right = (difference > 0) == (batch.direction > 0)
-    metrics = {
-        "dir_loss": dir_loss,
-        "reg_loss": reg_loss,
-        "dir_acc": float(right[mask].mean()) if mask.any() else np.nan,
-        "reg_acc": float((regime.argmax(axis=1) == batch.regime).mean()),
-        "tanh": float(np.tanh(difference).mean()),
+    observed = {
+        "AUX_DIR_LOSS_EMA": dir_loss if mask.any() else np.nan,
+        "AUX_REGIME_LOSS_EMA": reg_loss,
+        "AUX_DIR_ACC": float(right[mask].mean()) if mask.any() else np.nan,
+        "AUX_REGIME_ACC": float((regime.argmax(axis=1) == batch.regime).mean()),
+        "AUX_PRED_TANH": float(np.tanh(difference).mean()),
+        "H_S2_AUX_BOUND": p99_abs(h[3]),
+        "H_S2_AUX_RMS_EMA": float(np.sqrt(np.mean(h[3].astype(np.float64) ** 2))),
     }
     gradients: Params = {}
     for (w, b), d in zip(HEADS, (d_dir, d_reg), strict=True):
@@ -165,51 +147,42 @@ def losses_and_gradients(
         if k:
             d = (d @ params[w].T) * np.where(h[k] > 0, 1, 1 + h[k])
     dtype = params["aux_w1"].dtype
-    return metrics, {n: g.astype(dtype) for n, g in gradients.items()}, h[3]
+    return observed, {n: g.astype(dtype) for n, g in gradients.items()}, h[3]
 
 
 def p99_abs(*tensors: Array) -> float:
-    """Upper edge of the first of 256 bins over [0, max] with more than 1 % from it up (math §2)."""
-    values = np.concatenate([np.abs(t.ravel()) for t in tensors])
-    values = values[np.isfinite(values)]
-    top = float(values.max(initial=0.0))
-    if top == 0.0:
-        return 0.0
-    bins = np.minimum(255, np.floor(values / top * 256).astype(np.int64))
-    above = np.cumsum(np.bincount(bins, minlength=256)[::-1])
-    b = 255 - int(np.argmax(above > 0.01 * len(values)))
-    return top * (b + 1) / 256
+    """The 256-bin p99 of the magnitudes of all tensors together (math §2)."""
+    return float(statistics.p99_abs({"x": [t.ravel() for t in tensors]}, {}, {})["y"][0])
 
 
-def train_step(state: State, batch: Batch, hyper: Hyper) -> dict[str, float]:
-    """One step: gradients, clip at the value of the step's start, AdamW, weight oracle, clamp, Pearls."""
-    limits = {slot: state.slot(slot).limit(hyper.bound_floor) for slot in ("GRAD_CLIP_BOUND", *hyper.groups)}
-    metrics, gradients, h = losses_and_gradients(state.params, batch, hyper)
+def train_step(state: State, batch: Batch, controls: Controls) -> dict[str, float]:
+    """One step of `specs/aux`; returns what it observed, by slot.
+
+    Bounds are those of the step's start. Order: gradients, clip by the global norm, AdamW, weight oracle,
+    clamp, Pearls.
+    """
+    clip, *limits = (state.limit(slot) for slot in ("GRAD_CLIP_BOUND", *GROUPS))
+    observed, gradients, _ = losses_and_gradients(state.params, batch, controls)
     norm = float(np.sqrt(sum(np.sum(g.astype(np.float64) ** 2) for g in gradients.values())))
-    _adamw(state, gradients, min(1.0, limits["GRAD_CLIP_BOUND"] / norm) if norm else 1.0, hyper)
-    observed = {s: p99_abs(*(state.params[n] for n in names)) for s, names in hyper.groups.items()}
-    for slot, names in hyper.groups.items():
+    adamw(state, gradients, clip / norm if norm > clip else 1.0, controls)
+    observed |= {slot: p99_abs(*(state.params[n] for n in names)) for slot, names in GROUPS.items()}
+    observed["GRAD_CLIP_BOUND"] = norm
+    for limit, names in zip(limits, GROUPS.values(), strict=True):
         for name in names:
-            np.clip(state.params[name], -limits[slot], limits[slot], out=state.params[name])
-    rms = float(np.sqrt(np.mean(h.astype(np.float64) ** 2)))
-    for slot, y in {
-        **observed,
-        "GRAD_CLIP_BOUND": norm,
-        "H_S2_AUX_BOUND": p99_abs(h),
-        "H_S2_AUX_RMS": rms,
-    }.items():
-        state.slot(slot).fold(y, skip_zero=True)
-    for slot in ("dir_loss", "reg_loss", "dir_acc", "tanh"):
-        state.slot(slot).fold(metrics[slot])
-    return {**metrics, "grad_norm": norm}
+            np.clip(state.params[name], -limit, limit, out=state.params[name])
+    for slot, y in observed.items():
+        state.slot(slot).fold(y)
+    return observed
 
 
-def _adamw(state: State, gradients: Params, scale: float, hyper: Hyper) -> None:
+def adamw(state: State, gradients: Params, scale: float, controls: Controls) -> None:
+    """AdamW with decoupled decay and L1 on gradients times `scale` (math §5), in place."""
     state.t += 1
-    c1, c2 = 1 - hyper.beta1**state.t, 1 - hyper.beta2**state.t
+    c1, c2 = 1 - BETA1**state.t, 1 - BETA2**state.t
     for name, w in state.params.items():
         g = gradients[name] * scale
         m, v = state.m[name], state.v[name]
-        m += (1 - hyper.beta1) * (g - m)
-        v += (1 - hyper.beta2) * (g * g - v)
-        w -= hyper.lr * ((m / c1) / (np.sqrt(v / c2) + hyper.eps) + hyper.weight_decay * w)
+        m += (1 - BETA1) * (g - m)
+        v += (1 - BETA2) * (g * g - v)
+        step = (m / c1) / (np.sqrt(v / c2) + EPSILON)
+        w -= controls.lr * (step + controls.wd * w + controls.l1 * np.sign(w))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from foxhunt.backend.base import Backend, make_backend
+from foxhunt.backend.base import Backend, BuildProgress, make_backend
 from foxhunt.backend.plan import Plan, View
 from foxhunt.diagnostics import DataError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
@@ -50,26 +50,22 @@ class Trainer:
         backend: str | Backend = "auto",
         seed: int = 0,
         debug: bool = False,
-        progress: Callable[[str], None] | None = None,
+        progress: BuildProgress | None = None,
     ) -> None:
         """Build the kernels of `folder`, allocate, fill and initialise.
 
         `seed` keys parameters and kernel randomness. `debug` builds kernels that check their accesses,
-        slowly. `progress` is told what is being done. Raises DataError, BuildError or BackendError.
+        slowly. `progress` hears of each kernel compiled. Raises DataError, BuildError or BackendError.
         """
         if not -(2**63) <= seed < 2**63:
             raise fail(TrainerError, "FH542", f"the seed must fit in 64 bits, not {seed}")
-        tell = progress or (lambda message: log.info("%s", message))
         self.plan, self._debug, self._closed, self._failed = plan, debug, False, False
         self._views = {view.name: view for view in plan.views}
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
-        tell("reading data")
         fills = self._load_data(folder)
-        self.backend = make_backend(backend) if isinstance(backend, str) else backend
+        self.backend = make_backend(backend, progress) if isinstance(backend, str) else backend
         try:
-            tell(f"building kernels for {self.backend.name}")
             self.backend.build(folder, plan, debug)
-            tell("allocating and initialising")
             self.backend.allocate(plan)
             self._ring = self._make_ring()
             self.signals = Signals(plan, lambda: self._snapshot().isv)

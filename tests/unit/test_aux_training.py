@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from foxhunt.reference.aux_training import (
+    GROUPS,
+    TRUNK,
     Batch,
-    Hyper,
-    Pearl,
+    Controls,
     State,
+    adamw,
     forward,
     gather,
     losses_and_gradients,
@@ -27,15 +29,13 @@ SHAPES = {
     **{"dir_w": (128, 2), "dir_b": (2,)},
     **{"reg_w": (128, 5), "reg_b": (5,)},
 }
-GROUPS = {
-    "trunk": tuple(n for n in SHAPES if n.startswith("aux")),
-    "heads": ("dir_w", "dir_b", "reg_w", "reg_b"),
-}
 
 
 def params(shapes, dtype=np.float64, seed=0):
     return {
-        name: initial("orthogonal" if len(s) > 1 else "zeros", s, seed, name).astype(dtype)
+        name: initial(
+            "zeros" if len(s) == 1 else "orthogonal" if name in TRUNK else "glorot", s, seed, name
+        ).astype(dtype)
         for name, s in shapes.items()
     }
 
@@ -50,69 +50,69 @@ def small():
     return weights, batch
 
 
-def loss(weights, batch, hyper):
-    metrics, _, _ = losses_and_gradients(weights, batch, hyper)
-    return metrics["dir_loss"] + hyper.regime_weight * metrics["reg_loss"]
+def loss(weights, batch, controls):
+    seen, _, _ = losses_and_gradients(weights, batch, controls)
+    directions = controls.dir_weight * seen["AUX_DIR_LOSS_EMA"]
+    return directions + controls.regime_weight * seen["AUX_REGIME_LOSS_EMA"]
 
 
 def test_every_gradient_agrees_with_central_differences():
     weights, batch = small()
-    hyper = Hyper(regime_weight=0.5)
-    _, gradients, _ = losses_and_gradients(weights, batch, hyper)
+    controls = Controls(dir_weight=2.0, regime_weight=0.5)
+    _, gradients, _ = losses_and_gradients(weights, batch, controls)
     for name, w in weights.items():
         numeric = np.zeros_like(w)
         for at in np.ndindex(w.shape):
             keep = w[at]
             w[at] = keep + 1e-6
-            up = loss(weights, batch, hyper)
+            up = loss(weights, batch, controls)
             w[at] = keep - 1e-6
-            numeric[at] = (up - loss(weights, batch, hyper)) / 2e-6
+            numeric[at] = (up - loss(weights, batch, controls)) / 2e-6
             w[at] = keep
         assert np.allclose(gradients[name], numeric, rtol=1e-6, atol=1e-8), name
 
 
-def test_a_batch_without_directions_has_no_direction_loss_and_no_gradient():
+def test_a_batch_without_directions_observes_none_and_has_no_direction_gradient():
     weights, batch = small()
-    metrics, gradients, _ = losses_and_gradients(
-        weights, Batch(batch.x, np.zeros(4, np.int64), batch.regime), Hyper()
-    )
-    assert metrics["dir_loss"] == 0
+    masked = Batch(batch.x, np.zeros(4, np.int64), batch.regime)
+    seen, gradients, _ = losses_and_gradients(weights, masked, Controls())
     assert not gradients["dir_w"].any()
-    assert np.isnan(metrics["dir_acc"])
+    assert np.isnan(seen["AUX_DIR_LOSS_EMA"])
+    assert np.isnan(seen["AUX_DIR_ACC"])
+    state = State(weights)
+    train_step(state, masked, Controls())
+    assert state.slot("AUX_DIR_ACC").fresh
 
 
 def test_the_first_step_is_neither_clipped_nor_clamped():
     weights, batch = small()
-    hyper = Hyper(lr=0.1, weight_decay=0.0, groups={"all": tuple(weights)})
-    free = State({n: w.copy() for n, w in weights.items()})
-    bound = State({n: w.copy() for n, w in weights.items()})
-    train_step(free, batch, Hyper(lr=0.1, weight_decay=0.0))
-    train_step(bound, batch, hyper)
-    for name in weights:
-        assert np.array_equal(free.params[name], bound.params[name])
-        step = np.abs(free.params[name] - weights[name])
-        moved = np.abs(free.m[name]) > 1e-6
-        assert np.allclose(step[moved], 0.1, rtol=1e-3), "Adam's first step is lr"
-    assert bound.slot("all").x == p99_abs(*bound.params.values())
+    before = {n: w.copy() for n, w in weights.items()}
+    state = State(weights)
+    _, gradients, _ = losses_and_gradients(before, batch, Controls())
+    train_step(state, batch, Controls(lr=0.1, wd=0.0))
+    for name, w in before.items():
+        large = np.abs(gradients[name]) > 1e-6
+        assert np.allclose(state.m[name], 0.1 * gradients[name])
+        assert np.allclose(np.abs(state.params[name] - w)[large], 0.1, rtol=1e-2), "Adam's first step is lr"
+    assert state.slot("WEIGHT_BOUND[1]").x == p99_abs(*(state.params[n] for n in GROUPS["WEIGHT_BOUND[1]"]))
 
 
 def test_later_steps_are_clamped_at_the_bound_of_the_step_before():
     weights, batch = small()
     state = State(weights)
-    hyper = Hyper(lr=0.1, groups={"all": tuple(weights)})
-    train_step(state, batch, hyper)
-    limit = state.slot("all").x
+    train_step(state, batch, Controls(lr=0.1))
+    limit = state.slot("WEIGHT_BOUND[0]").x
     state.params["aux_w1"][0, 0] = 100.0
-    train_step(state, batch, hyper)
+    train_step(state, batch, Controls(lr=0.1))
     assert state.params["aux_w1"][0, 0] == limit
-    assert state.slot("all").lag > limit, "the oracle saw the weights before the clamp"
+    assert state.slot("WEIGHT_BOUND[0]").lag > limit, "the oracle saw the weights before the clamp"
 
 
 def test_gradients_are_clipped_to_the_norm_known_at_the_start_of_the_step():
     weights, batch = small()
     state = State(weights)
     state.slot("GRAD_CLIP_BOUND").fold(1e-3)
-    norm = train_step(state, batch, Hyper())["grad_norm"]
+    norm = train_step(state, batch, Controls())["GRAD_CLIP_BOUND"]
     assert norm > 1e-2
     total = np.sqrt(sum(np.sum((m / 0.1) ** 2) for m in state.m.values()))
     assert total == pytest.approx(1e-3)
@@ -120,28 +120,9 @@ def test_gradients_are_clipped_to_the_norm_known_at_the_start_of_the_step():
 
 @pytest.mark.parametrize(("gradient", "update"), [(1e-8, 5.000e-4), (1e-4, 9.9990e-4), (1.0, 1.0000e-3)])
 def test_adamw_adds_epsilon_after_the_root_of_the_corrected_moment(gradient, update):
-    from foxhunt.reference.aux_training import _adamw
-
     state = State({"w": np.zeros(1)})
-    _adamw(state, {"w": np.array([gradient])}, 1.0, Hyper(lr=1e-3, weight_decay=0.0))
+    adamw(state, {"w": np.array([gradient])}, 1.0, Controls(lr=1e-3))
     assert -state.params["w"][0] == pytest.approx(update, rel=1e-4)
-
-
-def test_pearls():
-    pearl = Pearl()
-    assert pearl.limit(0.1) == np.inf
-    pearl.fold(0.0, skip_zero=True)
-    pearl.fold(float("nan"))
-    assert not pearl.observed
-    pearl.fold(42.0)
-    assert (pearl.x, pearl.s, pearl.d, pearl.lag) == (42.0, 0.0, 0.0, 42.0)
-    assert pearl.limit(50.0) == 50.0
-    before = Pearl(**vars(pearl))
-    pearl.fold(2e18)
-    assert pearl == before
-    pearl.fold(43.0)
-    assert pearl.s == pearl.d == 1 / 256
-    assert pearl.x == pytest.approx(42.9), "D/S = 1 is a random walk: gain 1, limited to 0.9"
 
 
 def test_p99_is_the_upper_edge_of_its_bin():
@@ -169,9 +150,8 @@ def test_a_sample_is_its_bars_oldest_first_then_the_hour(bars):
 def test_the_regime_head_beats_both_baselines_on_held_out_bars(bars, seed):
     state = State(params(SHAPES, np.float32, seed))
     draws = np.random.default_rng(seed)
-    hyper = Hyper(groups=GROUPS)
     for _ in range(150):
-        train_step(state, gather(bars, draws.choice(bars["train_ends"], 256), 63, 30, 6), hyper)
+        train_step(state, gather(bars, draws.choice(bars["train_ends"], 256), 63, 30, 6), Controls())
     held_out = gather(bars, bars["eval_ends"], 63, 30, 6)
     _, _, logits = forward(state.params, held_out.x)
     result = regime_result(logits.argmax(axis=1), bars, WindowOptions())
@@ -181,4 +161,4 @@ def test_the_regime_head_beats_both_baselines_on_held_out_bars(bars, seed):
 
 
 def test_the_trunk_has_exactly_163_072_parameters():
-    assert sum(int(np.prod(SHAPES[n])) for n in GROUPS["trunk"]) == 163_072
+    assert sum(int(np.prod(SHAPES[n])) for n in TRUNK) == 163_072
