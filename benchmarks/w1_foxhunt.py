@@ -48,9 +48,8 @@ class FoxhuntArm:
             for moment in (f"{entity}.m", f"{entity}.v"):
                 self._trainer.write_tensor(moment, np.zeros_like(value))
         self._trainer.write_tensor("averages", np.zeros(5, np.float32))
-        counters = self._trainer.backend.read("counters", 0, 2, "i64")
-        counters[1] = 0  # adam_t: the bias corrections start again
-        self._trainer.backend.write("counters", 0, counters)
+        adam_t = next(c for c in self._trainer.plan.counters if c.name == "adam_t")
+        self._trainer.backend.write("counters", 8 * adam_t.index, np.zeros(1, np.int64))
 
     def run(self, steps: int) -> None:
         self._trainer.run(steps, per_graph=self._per_graph)

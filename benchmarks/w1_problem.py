@@ -59,7 +59,7 @@ class Arm(Protocol):
         """First weights, zero moments and statistics."""
 
     def run(self, steps: int) -> None:
-        """Run that many steps (a multiple of `granularity`) and wait for them."""
+        """Run that many steps, a multiple of 100 or fewer than that, and wait for them."""
 
     def outputs(self) -> tuple[dict[str, Array], Array]:
         """The weights by name, and the five statistics."""
