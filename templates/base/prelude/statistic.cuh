@@ -210,7 +210,7 @@ struct Member {
   FH_DEVICE void load(int row, i64 first, i64 stride, i64 n) {
 #pragma unroll
     for (int k = 0; k < FH_STATISTIC_UNROLL; ++k)
-      if (first + k * stride < n) values[k] = P::load(a, row, first + k * stride);
+      values[k] = first + k * stride < n ? P::load(a, row, first + k * stride) : typename P::Value{};
   }
   FH_DEVICE void observe(i64 first, i64 stride, i64 n) {
 #pragma unroll
