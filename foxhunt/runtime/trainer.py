@@ -113,7 +113,7 @@ class Trainer:
             raise unknown("FH543", "reset policy", policy, steps)
         with whole_steps(), self._failing():
             self.backend.run(steps[policy], 1)
-            self._initialise_params(int(self._read_whole("seed")[0]), policy)
+            self._initialise_tensors(int(self._read_whole("seed")[0]), policy)
             self.signals.reset(policy)
             self._settle()
 
@@ -276,20 +276,18 @@ class Trainer:
         self.backend.write("isv", 0, isv)
         if "seed" in self._roles:
             self.backend.write("seed", 0, np.array([seed], np.int64))
-        self._initialise_params(seed, None)
-        for view in self.plan.views:
-            if view.init == "ones" and self._roles[view.buffer] == "state":
-                self._write(view, np.ones(view.shape, DTYPES[view.dtype].numpy))
+        self._initialise_tensors(seed, None)
         for view, array in fills:
             self._write(view, array)
         self._settle()
 
-    def _initialise_params(self, seed: int, policy: str | None) -> None:
-        """First values of all params, or of those with one reset policy."""
+    def _initialise_tensors(self, seed: int, policy: str | None) -> None:
+        """First values of all params and persistent buffers, or of those with one reset policy."""
         for buffer, role in self._roles.items():
-            for view in finest_views(self.plan, buffer) if role == "params" else ():
-                if policy in (None, view.reset):
-                    self._write(view, initial(view.init, view.shape, seed, view.name))
+            for view in finest_views(self.plan, buffer) if role in ("params", "state") else ():
+                if view.reset == policy or (policy is None and view.init != "zeros"):
+                    values = initial(view.init, view.shape, seed, view.name)
+                    self._write(view, values.astype(DTYPES[view.dtype].numpy))
 
     def _write(self, view: View, array: NDArray[Any]) -> None:
         self.backend.write(
