@@ -133,7 +133,8 @@ def _wrong_value(path: Path, problems: list[_Problem], root: Map) -> Diagnostic:
         message = f"{label} cannot be {describe(value)}"
     else:
         wanted = list(dict.fromkeys(_wanted(p) for p in problems))
-        message = f"{label} must be {' or '.join(wanted)}, not {describe(value)}"
+        choice = " or ".join(part for part in (", ".join(wanted[:-1]), wanted[-1]) if part)
+        message = f"{label} must be {choice}, not {describe(value)}"
         if wanted == ["true or false"] and value in _YAML_1_1:
             help = "in YAML 1.2 only `true` and `false` are truth values"
         elif wanted == ["a list"]:
@@ -143,7 +144,8 @@ def _wrong_value(path: Path, problems: list[_Problem], root: Map) -> Diagnostic:
 
 def _wanted(problem: _Problem) -> str:
     if problem.kind in _LIMITS:
-        return _LIMITS[problem.kind].format(**problem.context)
+        limits = {k: f"{v:g}" if isinstance(v, float) else v for k, v in problem.context.items()}
+        return _LIMITS[problem.kind].format(**limits)
     return _WANTED.get(problem.kind, "another value")
 
 
