@@ -39,32 +39,34 @@ def load_specs(root: Path) -> SpecSet:
         raise fail(
             SpecError, "FH101", "the specs folder has no YAML files", at=Location(shown(root)), help=help
         )
-    kernels = _kernels(folder, findings)
+    library_folder = _library_folder(root)
+    findings += (f for file in library_folder.files for f in file.findings)
+    kernels, library = _kernels(folder, findings), _kernels(library_folder, findings)
     programs = _programs(folder, findings)
     findings += check_uses(programs, frozenset(folder.programs))
     for program in programs.values():
         findings += _check_data_paths(program, root.resolve().parent)
-    sources = {file.path: file.text for file in folder.files}
-    library, library_sources = _library(root, findings)
-    sources = {**library_sources, **sources}
     if findings:
         raise SpecError(sort_diagnostics(_first_per_place(findings)))
-    own = set() if library is None else set(kernels)
-    builtin = frozenset(kernels if library is None else set(library) - own)
-    everything = dict(sorted({**(library or {}), **kernels}.items()))
-    return SpecSet(root=shown(root), programs=programs, kernels=everything, sources=sources, library=builtin)
+    return SpecSet(
+        root=shown(root),
+        programs=programs,
+        kernels=dict(sorted({**library, **kernels}.items())),
+        sources={file.path: file.text for file in (*library_folder.files, *folder.files)},
+        library=frozenset(kernels if _is_library(root) else library),
+    )
 
 
-def _library(root: Path, findings: Findings) -> tuple[dict[str, Kernel] | None, dict[str, str]]:
-    """The library's kernels and texts; None when `root` is the library itself."""
+def _is_library(root: Path) -> bool:
+    return root.resolve() == library_root() / "specs"
+
+
+def _library_folder(root: Path) -> Folder:
+    """The library's kernels as read; nothing when `root` is the library itself or there is none."""
     specs = library_root() / "specs"
-    if not (specs / KERNELS).is_dir():
-        return {}, {}
-    if (root / KERNELS).resolve() == (specs / KERNELS).resolve():
-        return None, {}
-    folder = read_folder(specs, only_kernels=True)
-    findings += (f for file in folder.files for f in file.findings)
-    return _kernels(folder, findings), {file.path: file.text for file in folder.files}
+    if _is_library(root) or not (specs / KERNELS).is_dir():
+        return Folder({}, (), ())
+    return read_folder(specs, only_kernels=True)
 
 
 def _first_per_place(findings: Findings) -> Iterator[Diagnostic]:
