@@ -361,4 +361,4 @@ class SpecSet(BaseModel):
     sources: dict[str, str]
     """Path as written in locations → text."""
     library: frozenset[str] = frozenset()
-    """Kernels that come with foxhunt; a program need not use them."""
+    """Names of the kernels that come with foxhunt; a program need not use them."""

@@ -387,11 +387,11 @@ def test_a_kernel_of_the_folder_replaces_that_of_the_library(write, tmp_path, mo
     (library / "specs" / "kernels").mkdir(parents=True)
     (library / "specs" / "kernels" / "rms.yaml").write_text(KERNEL)
     (library / "specs" / "kernels" / "relu.yaml").write_text(KERNEL.replace("kernel: rms", "kernel: relu"))
-    monkeypatch.setattr("foxhunt.spec.load.library_root", lambda: library)
+    monkeypatch.setattr("foxhunt.spec.load.library_root", lambda: library.resolve())
     root = write({"kernels/rms.yaml": KERNEL.replace("doc: Root", "doc: My root")})
     specs = load_specs(root)
     assert specs.kernels["rms"].doc.startswith("My root")
-    assert specs.library == {"relu"}
+    assert specs.library == {"rms", "relu"}, "by name: a copied folder has no orphans"
     assert load_specs(library / "specs").library == {"rms", "relu"}, "the library's own folder"
 
 
