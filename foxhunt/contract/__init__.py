@@ -1,0 +1,1 @@
+"""What the layout promises, and what a change of it means."""

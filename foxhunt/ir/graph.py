@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 import networkx as nx
 
 from foxhunt.diagnostics import SpecError, fail
+from foxhunt.ir.access import accesses
 from foxhunt.ir.intervals import Intervals
 from foxhunt.ir.system import apply_launch, ingest_launch, publish_launch
 from foxhunt.ir.types import Access, Edge, LaidOutProgram, Launch, Range, StepGraph
@@ -36,22 +37,11 @@ def build_graph(laid_out: LaidOutProgram, step: str) -> StepGraph:
     return StepGraph(step, launches, tuple(edges))
 
 
-def accesses(launch: Launch) -> Iterable[tuple[Range, Access, bool]]:
-    """Each range of a launch with its access, and whether it is a slot that the launch writes."""
-    for argument in launch.arguments:
-        slot_write = argument.kind == "slot" and argument.access is not Access.READ
-        for found in argument.ranges:
-            # A producer's output may be of kind slot, but what it writes is scratch.
-            yield found, argument.access, slot_write and found.base == "isv"
-        if argument.triple is not None:
-            yield argument.triple, Access.READ, False
-
-
 def _hazards(launches: tuple[Launch, ...], system: int) -> Hazards:
     """Every conflict with the latest earlier access, in program order.
 
-    Slots are constant within a step: writes of slots by kernels are swept after all items, so that every reader
-    comes before the writer, wherever it stands; the applicator and publish follow.
+    Slots are constant within a step: writes of slots by kernels are swept after all items, so that every
+    reader comes before the writer, wherever it stands; the applicator and publish follow.
     """
     state: dict[str, Intervals] = {}
     hazards: Hazards = {}
@@ -62,11 +52,11 @@ def _hazards(launches: tuple[Launch, ...], system: int) -> Hazards:
             for writer, found in deferred:
                 _touch(state, hazards, writer, [(found, Access.UPDATE)])
         touched = []
-        for found, access, slot_write in accesses(launch):
-            if slot_write:
-                deferred.append((k, found))
-            elif found.count:
-                touched.append((found, access))
+        for touch in accesses(launch):
+            if touch.slot_write:
+                deferred.append((k, touch.range))
+            else:
+                touched.append((touch.range, touch.access))
         _touch(state, hazards, k, touched)
     return hazards
 
@@ -153,9 +143,9 @@ def _cycle(launches: tuple[Launch, ...], hazards: Hazards, stuck: set[int]) -> S
 def _uncovered(order: list[int], hazards: Hazards) -> set[tuple[int, int]]:
     """The edges that no path of other kept edges implies, up to what the chains remember.
 
-    Each launch continues the chain of one predecessor or starts its own; `seen[k]` maps a chain to the latest
-    place in it that is known to come before k. Walking the predecessors from the latest on, one that is already
-    seen needs no edge. Linear, where a transitive reduction is quadratic.
+    Each launch continues the chain of one predecessor or starts its own; `seen[k]` maps a chain to the
+    latest place in it that is known to come before k. Walking the predecessors from the latest on, one that
+    is already seen needs no edge. Linear, where a transitive reduction is quadratic.
     """
     rank = {k: position for position, k in enumerate(order)}
     predecessors: dict[int, list[int]] = {k: [] for k in order}

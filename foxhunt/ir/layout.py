@@ -37,9 +37,11 @@ GROUP_ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Lock:
-    """The layout that was committed last."""
+    """The layout that was committed last, with its two hashes."""
 
     entries: tuple[LayoutEntry, ...]
+    layout: str = ""
+    semantics: str = ""
 
 
 def lay_out(program: Program, lock: Lock | None = None) -> LaidOutProgram:

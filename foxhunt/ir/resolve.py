@@ -13,7 +13,7 @@ from foxhunt.ir.findings import Findings
 from foxhunt.ir.names import Names
 from foxhunt.ir.producers import ResolvedProducer, resolve_producer
 from foxhunt.ir.shapes import Signature, signature
-from foxhunt.ir.sizes import Sizes, check_bytes, check_f32, evaluate_dims
+from foxhunt.ir.sizes import Sizes, check_bytes, evaluate_dims
 from foxhunt.ir.types import Counter, DataSource, Lifetime, Program, Slot, Step, Tensor
 from foxhunt.spec import models as spec
 
@@ -86,6 +86,7 @@ class _Resolver:
         data = tuple(self._data(d) for d in self._unique(source.data, "data source"))
         self._check_fills()
         self._check_diagnostics()
+        self._check_own_kernels()
         self.findings.raise_if_any()
         workspaces = (w for e in expanders for w in e.workspaces)
         used = (s.kernel for s in self.signatures.values() if s is not None)
@@ -120,10 +121,6 @@ class _Resolver:
     def _slot(self, entry: spec.Slot) -> Slot | None:
         findings = self.findings
         count = self.sizes.size(entry.count, entry.spot("count"))
-        numbers = {"init": entry.init, "sentinel": entry.sentinel, "floor": entry.floor}
-        for key, value in numbers.items():
-            if value is not None:
-                check_f32(value, f"{key} of slot {entry.name}", entry.spot(key), findings)
         if entry.source == "host" and entry.init is None and entry.retired is None:
             findings.add("FH222", f"host slot {entry.name} has no init", entry.at, "add `init: <number>`")
         if entry.source == "producer" and entry.init is not None:
@@ -244,15 +241,10 @@ class _Resolver:
         while waiting:
             name = waiting.pop(0)
             used = self.specs.programs.get(name)
-            if name in seen:
-                continue
+            if used is not None and name not in seen:
+                entries += used.blocks
+                waiting += used.uses
             seen.add(name)
-            if used is None:
-                hint = self.findings.nearest(name, self.specs.programs)
-                self.findings.add("FH201", f"unknown program {name} in uses", self.source.spot("uses"), hint)
-                continue
-            entries += used.blocks
-            waiting += used.uses
         return {b.name: b for b in self._unique(entries, "block")}
 
     def _step(self, expander: StepExpander, producers: Mapping[str, ResolvedProducer]) -> Step:
@@ -306,3 +298,15 @@ class _Resolver:
             elif found.kind == "tensor":
                 message = f"{entry.name} is a param or buffer"
                 self.findings.add("FH214", message, entry.at, "diagnostics list slots and counters")
+
+    def _check_own_kernels(self) -> None:
+        """A kernel that comes with these specs, and not with foxhunt, is used by one of their programs."""
+        used: set[str | None] = set()
+        for program in self.specs.programs.values():
+            used.update(p.kernel for p in program.producers)
+            used.update(i.kernel for block in program.blocks for i in block.items)
+            used.update(i.kernel for step in program.steps for i in step.items)
+        for name, kernel in self.specs.kernels.items():
+            if name not in used and name not in self.specs.library:
+                message = f"kernel {name} is used by no program"
+                self.findings.add("FH250", message, kernel.at, "use it, or remove it")

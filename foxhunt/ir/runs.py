@@ -75,9 +75,7 @@ def place_runs(runs: Iterable[Run], what: str, findings: Findings, after_written
         if run.written is None:
             continue
         other = line.clash(run.written, run.count)
-        if run.written < 0:
-            findings.add("FH230", f"{what} {run.written} of {run.name} is negative", run.at)
-        elif other is not None:
+        if other is not None:
             shown = f"{run.written}" if run.count == 1 else f"{run.written}..{run.written + run.count - 1}"
             message = f"{what} {shown} of {run.name} overlaps {other}"
             findings.add("FH230", message, run.at, "leave `index:` out and the next free place is found")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite, prod
-from struct import pack, unpack
+from math import prod
 
 from foxhunt.diagnostics import Location
 from foxhunt.expr import ExprError, evaluate, symbols
@@ -121,26 +120,6 @@ def check_bytes(shape: tuple[int, ...], size: int, what: str, at: Location, find
         findings.add("FH216", message, at, "lower a dim")
     elif count == 0:
         findings.add("FH217", f"{what} has 0 elements", at, "every dim of a shape must be at least 1")
-    else:
-        return True
-    return False
-
-
-def check_f32(value: float, what: str, at: Location, findings: Findings) -> bool:
-    """Whether `value` means on the device what it says here: finite, and not rounded to 0, 1 or infinity."""
-    try:
-        single = unpack("<f", pack("<f", value))[0] if isfinite(value) else value
-    except OverflowError:
-        single = float("inf")
-    if not isfinite(single):
-        findings.add("FH221", f"{what} is {value}, which is no finite float32", at)
-    elif single in (0.0, 1.0) and value != single:
-        findings.add(
-            "FH221",
-            f"{what} is {value}, which float32 rounds to {single:g}",
-            at,
-            "choose a representable value",
-        )
     else:
         return True
     return False
