@@ -34,13 +34,25 @@ def load_functions(cupy: Any, cubins: Mapping[str, Cubin], plan: Plan) -> dict[s
                     f"launches/{launch.entry}.cu is missing.",
                     help="Run `foxhunt compile`: the generated folder is incomplete.",
                 )
-            module = cupy.cuda.function.Module()
-            module.load(cubins[launch.entry].image)
-            function = module.get_function(launch.entry)
+            function = _load(cupy, launch, cubins[launch.entry])
             threads = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function.ptr)
             _check(launch, threads)
             functions[launch.entry] = function
     return functions
+
+
+def _load(cupy: Any, launch: Launch, cubin: Cubin) -> Any:
+    module = cupy.cuda.function.Module()
+    try:
+        module.load(cubin.image)
+        return module.get_function(launch.entry)
+    except cupy.cuda.driver.CUDADriverError as error:
+        raise fail(
+            BackendError,
+            "FH582",
+            f"launch {launch.name}: the driver refuses its code for {cubin.arch}: {error}.",
+            help="A CUDA compiler of a later major version than the driver's makes code that it cannot load.",
+        ) from error
 
 
 def _check(launch: Launch, threads: int) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from foxhunt.backend.base import INGEST, PUBLISH
 from foxhunt.backend.plan import Buffer, Plan
-from foxhunt.diagnostics import BackendError, fail
+from foxhunt.diagnostics import BackendError, FoxhuntError, fail
 from foxhunt.dtypes import DTYPES
 
 ALIGNMENT = 256  # bytes; what cudaMalloc itself promises, so that 16-byte vector access always is aligned
@@ -23,8 +23,13 @@ class DeviceMemory:
         self._runtime = cupy.cuda.runtime
         self._sizes = {b.name: b.count * DTYPES[b.dtype].size for b in plan.buffers}
         offsets, total = _offsets(plan.buffers)
-        self._refuse_oversize(total)
-        self._slab = cupy.cuda.Memory(max(total, ALIGNMENT))
+        free, _ = self._runtime.memGetInfo()
+        if total > free:
+            raise self._oversize(total, free)
+        try:
+            self._slab = cupy.cuda.Memory(max(total, ALIGNMENT))
+        except self._runtime.CUDARuntimeError as error:  # free, but not in one piece
+            raise self._oversize(total, free) from error
         self._runtime.memset(self._slab.ptr, 0, max(total, ALIGNMENT))
         self.addresses = {name: self._slab.ptr + offset for name, offset in offsets.items()}
         self.rings: dict[str, npt.NDArray[np.uint8]] = {}
@@ -40,13 +45,10 @@ class DeviceMemory:
         self.rings[name] = view
         self.addresses[name] = pinned.ptr  # unified addressing: the host's pointer is the device's
 
-    def _refuse_oversize(self, total: int) -> None:
-        free, _ = self._runtime.memGetInfo()
-        if total <= free:
-            return
+    def _oversize(self, total: int, free: int) -> FoxhuntError:
         largest = sorted(self._sizes.items(), key=lambda item: -item[1])[:3]
         names = ", ".join(f"{name} {size / 2**20:,.0f} MiB" for name, size in largest)
-        raise fail(
+        return fail(
             BackendError,
             "FH581",
             f"the program needs {total / 2**20:,.0f} MiB of device memory, {free / 2**20:,.0f} MiB are free.",
