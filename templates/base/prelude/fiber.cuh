@@ -14,8 +14,8 @@
 namespace foxhunt {
 namespace host {
 
-constexpr size_t STACK_BYTES = 64 * 1024;
 constexpr size_t PAGE_BYTES = 4096;
+constexpr size_t STACK_BYTES = 17 * PAGE_BYTES;  // no power of two: neighbouring stacks do not share cache sets
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
@@ -122,8 +122,8 @@ class Stacks {
       if (mprotect(base_ + static_cast<size_t>(i) * STACK_BYTES, PAGE_BYTES, PROT_NONE) != 0) break;
   }
 
-  // The end of stack i, shifted so that the hot ends of neighbouring stacks do not share cache sets.
-  char* top(int i) const { return base_ + static_cast<size_t>(i + 1) * STACK_BYTES - static_cast<size_t>(i % 32) * 192; }
+  // The end of stack i, shifted within its page for the same reason.
+  char* top(int i) const { return base_ + static_cast<size_t>(i + 1) * STACK_BYTES - static_cast<size_t>(i % 12) * 320; }
 
  private:
   void release() {
