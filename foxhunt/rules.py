@@ -112,7 +112,217 @@ SPEC = (
         "Move it into `kernels/` or into its program's folder.",
     ),
 )
-GRAPH: tuple[Rule, ...] = ()
+GRAPH = (
+    Rule(
+        "FH201",
+        "unknown-name",
+        "A name that nobody declared: a program, variant, dim, entity, kernel, block, producer or item.",
+        "Use the nearest name offered, or declare it.",
+    ),
+    Rule(
+        "FH202",
+        "name-taken",
+        "Two entries have one name. Slots, counters, params, buffers and groups share one "
+        "namespace, which ignores case.",
+        "Rename one of the two.",
+    ),
+    Rule(
+        "FH203",
+        "slot-unfed",
+        "A slot has no source: no producer that a step lists, no launch that writes it, and "
+        "it is not set by the host.",
+        "Declare and list a producer, write the slot in a step, or give it another `source:`.",
+    ),
+    Rule(
+        "FH204",
+        "retired-used",
+        "A retired entry is read, written or listed. Its place stays reserved so that "
+        "checkpoints keep their layout.",
+        "Remove the use, or retire the user too.",
+    ),
+    Rule(
+        "FH205",
+        "bad-reference",
+        "Text that is no reference, a literal in the place of one, or a name that belongs to foxhunt.",
+        "Write `name`, `name[i]` or `name[i:j]`.",
+    ),
+    Rule(
+        "FH206",
+        "bad-size",
+        "A size that cannot be evaluated: unknown symbol, division by zero, or more than 64 bits.",
+        "Mend the expression at the column named.",
+    ),
+    Rule(
+        "FH207",
+        "named-constants",
+        "A number other than 1 in a shape, count, foreach bound, bind or repeat. Numbers get "
+        "their names under `dims:`.",
+        "Name the number under `dims:` (in a kernel under `consts:`) and write the name.",
+    ),
+    Rule(
+        "FH208",
+        "dims-circle",
+        "Dims are defined by one another in a circle.",
+        "Give one of them a value.",
+    ),
+    Rule(
+        "FH209",
+        "index-outside",
+        "An index or slice reaches outside the first axis.",
+        "Use an index within the axis.",
+    ),
+    Rule(
+        "FH210",
+        "shape-mismatch",
+        "The shapes of a launch's arguments do not fit the kernel's shapes, or one another.",
+        "Pass tensors of the shapes named, or choose another kernel.",
+    ),
+    Rule(
+        "FH211",
+        "unbound-symbol",
+        "A symbol of a kernel gets no value from any shape, or `bind` names one that the "
+        "kernel does not have.",
+        "Add or mend `bind:`.",
+    ),
+    Rule(
+        "FH212",
+        "dtype-mismatch",
+        "An argument has another element type than the parameter.",
+        "Pass a tensor of that type.",
+    ),
+    Rule(
+        "FH213",
+        "arguments",
+        "A launch or a use of a block gives an argument too many or too few.",
+        "Give exactly the parameters of the kernel, or the formals of the block.",
+    ),
+    Rule(
+        "FH214",
+        "kind-mismatch",
+        "A parameter of one kind (data, slot, counter, many) is given an entity of another.",
+        "Pass an entity of the kind named.",
+    ),
+    Rule(
+        "FH215",
+        "adaptive-bounds",
+        "A bound takes only a slot that is observed by a producer and has a floor; never a "
+        "literal or a buffer.",
+        "Make the limit a slot with `floor:` and a producer.",
+    ),
+    Rule(
+        "FH216",
+        "too-big",
+        "Bytes, blocks or items pass a limit: 2^63 - 1 bytes, 2^31 - 1 blocks, or a million items a step.",
+        "Lower a dim, or let each thread do more.",
+    ),
+    Rule(
+        "FH217",
+        "empty",
+        "A tensor, an argument, a foreach or a grid has nothing in it. A launch of 0 blocks "
+        "is an error on a GPU.",
+        "Make every dim of it at least 1, or leave the launch out.",
+    ),
+    Rule(
+        "FH218",
+        "ambiguous-item",
+        "Two items of one list have one name, or a step lists a producer twice.",
+        "Add `as:`, or remove one.",
+    ),
+    Rule(
+        "FH219",
+        "block-circle",
+        "A block uses itself, directly or through others, or blocks are nested too deep.",
+        "Break the chain named.",
+    ),
+    Rule(
+        "FH222",
+        "slot-values",
+        "Values that a slot of that source cannot have: a host slot needs `init`, a producer "
+        "slot has `sentinel` only, a floor is not negative.",
+        "Give the value that belongs to the source.",
+    ),
+    Rule(
+        "FH223",
+        "kernel-declaration",
+        "A kernel's declaration contradicts itself: outputs, read-only kinds, names.",
+        "Mend the kernel's entry.",
+    ),
+    Rule(
+        "FH230",
+        "positions-overlap",
+        "Two entries claim the same position.",
+        "Leave `index:` out of one; the next free place is found.",
+    ),
+    Rule(
+        "FH231",
+        "group-position",
+        "A param's index breaks its group, which is one run from a 64-element boundary.",
+        "Give `index:` only to the group's first param, a multiple of 64.",
+    ),
+    Rule(
+        "FH240",
+        "cycle",
+        "Launches wait for each other in a circle: hazards, slot writers and `after` contradict.",
+        "Remove one of the edges named.",
+    ),
+    Rule(
+        "FH250",
+        "wire-everything",
+        "Something declared is used by nothing. A diagnostics listing is a use; kernels of "
+        "the library are exempt.",
+        "Use it, or remove it.",
+    ),
+    Rule(
+        "FH251",
+        "no-writer",
+        "A range is read that nothing has written: a step buffer before its first write, or a "
+        "resident buffer without `fill`.",
+        "Write all of it earlier in the step, or make it persistent.",
+    ),
+    Rule(
+        "FH252",
+        "no-reset-policy",
+        "A stateful entry says nothing about resets. Forgetting half of a state is how resets go wrong.",
+        "Add `reset: never` or the name of a policy.",
+    ),
+    Rule(
+        "FH253",
+        "two-writers",
+        "A slot has two producers, or is written by two launches.",
+        "Keep one; every slot has a sole writer.",
+    ),
+    Rule(
+        "FH254",
+        "no-host-in-graph",
+        "A launch writes what the host sets or feeds, or a slot that only the applicator writes.",
+        "Write another entry, or change its source or lifetime.",
+    ),
+    Rule(
+        "FH255",
+        "no-self-limiting-bound",
+        "A bound's producer observes a range that was last clamped by that bound: it could only shrink.",
+        "Observe the value before the clamp.",
+    ),
+    Rule(
+        "FH256",
+        "argument-overlap",
+        "A written range overlaps another argument of its launch.",
+        "Pass disjoint ranges, or declare one `update` parameter.",
+    ),
+    Rule(
+        "FH257",
+        "producer-outputs",
+        "A producer writes exactly its outputs, as f32 observations that cover whole producer "
+        "slots in order.",
+        "Mend `out:`, the foreach, or the slot's count.",
+    ),
+    Rule(
+        "FH258",
+        "counter-advance",
+        "A counter advances with a step that does not exist.",
+        "Name a step, or remove `advance:`.",
+    ),
+)
 SCHEDULE: tuple[Rule, ...] = ()
 EMISSION = (
     Rule(
@@ -303,7 +513,26 @@ RUNTIME: tuple[Rule, ...] = (
         "Compile the program again, then build and allocate before running.",
     ),
 )
-CONTRACT: tuple[Rule, ...] = ()
+CONTRACT = (
+    Rule(
+        "FH601",
+        "lock-damaged",
+        "`layout.lock` is no lock: a malformed, repeated or missing line.",
+        "Restore it from version control, or delete it to lay out anew.",
+    ),
+    Rule(
+        "FH602",
+        "lock-edited",
+        "The lines of `layout.lock` do not have the layout hash that the file states.",
+        "Restore it from version control; positions are changed in the specs.",
+    ),
+    Rule(
+        "FH603",
+        "layout-break",
+        "The specs would move, reshape, retype, rename or delete something that checkpoints hold.",
+        "Put it back, retire it instead, or accept the break with `--break NAME`.",
+    ),
+)
 
 RANGES = (
     ("FH1", "YAML and models", SPEC),

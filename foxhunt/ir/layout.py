@@ -230,11 +230,12 @@ class _Layout:
         triple = None
         if argument.kind == "bound":
             triple = self._triple(argument.ranges[0])
-        return replace(argument, ranges=tuple(map(self._range, argument.ranges)), triple=triple)
+        a = argument
+        return Argument(a.name, a.kind, a.access, a.many, tuple(map(self._range, a.ranges)), triple, a.floor)
 
     def _range(self, found: Range) -> Range:
         place = self.places[found.base]
-        return replace(found, base=place.allocation, offset=place.offset + found.offset)
+        return Range(place.allocation, place.offset + found.offset, found.dtype, found.shape, found.text)
 
     def _triple(self, slot: Range) -> Range | None:
         position = self.first.get(slot.base)
