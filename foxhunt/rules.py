@@ -340,6 +340,30 @@ EMISSION = (
     Rule(
         "FH483", "architecture", "A GPU architecture is not written like `sm_90`.", "Write it like `sm_90`."
     ),
+    Rule(
+        "FH461",
+        "no-compiler",
+        "The host backend found no C++ compiler: neither $CXX nor g++, clang++, c++ or the ziglang wheel.",
+        "Install g++ (apt install g++, dnf install gcc-c++, xcode-select --install) or pip install ziglang.",
+    ),
+    Rule(
+        "FH462",
+        "kernel-refused",
+        "The C++ compiler refused an emitted kernel; a debug build also refuses reads of what is only written.",
+        "Mend the kernel's template where the compiler says.",
+    ),
+    Rule(
+        "FH463",
+        "cache-unwritable",
+        "Compiled kernels cannot be kept in the cache folder.",
+        "Set FOXHUNT_CACHE to a folder that you can write.",
+    ),
+    Rule(
+        "FH464",
+        "launch-missing",
+        "The emitted folder lacks a launch that the program uses.",
+        "Run `foxhunt compile` again.",
+    ),
 )
 RUNTIME: tuple[Rule, ...] = (
     Rule(
@@ -511,6 +535,43 @@ RUNTIME: tuple[Rule, ...] = (
         "not-built",
         "A step, entry or buffer is used that was not built or allocated.",
         "Compile the program again, then build and allocate before running.",
+    ),
+    Rule("FH560", "unknown-backend", "A backend that foxhunt does not have.", "Use auto, host or cuda."),
+    Rule(
+        "FH561",
+        "host-memory",
+        "The program's buffers do not fit in memory.",
+        "Reduce the dims of the buffer named.",
+    ),
+    Rule(
+        "FH562",
+        "out-of-range",
+        "A debug run: a kernel used an element outside of an argument, or an unaligned group of four.",
+        "Mend the index in the kernel's template.",
+    ),
+    Rule(
+        "FH563",
+        "collective-misuse",
+        "Threads of a block waited for each other in vain, or some had left before a reduction.",
+        "Let all threads of the block, or of the warp, come to the same collective.",
+    ),
+    Rule(
+        "FH564",
+        "unwritten",
+        "A debug run: a launch left elements unwritten of a range that it declares to write.",
+        "Write every element, or declare `access: update`.",
+    ),
+    Rule(
+        "FH565",
+        "undeclared-write",
+        "A debug run: a launch changed memory that it does not declare.",
+        "Declare the range in the kernel's params, or mend the index.",
+    ),
+    Rule(
+        "FH566",
+        "library-unloadable",
+        "The compiled program cannot be loaded, as after a change of the processor or a damaged cache.",
+        "Run again: it was removed and is built anew.",
     ),
 )
 CONTRACT = (

@@ -12,8 +12,8 @@ from foxhunt.backend.plan import Arg, Buffer, Launch, Plan, Pointer, Scalar, Ste
 
 PRELUDE = Path(__file__).parents[2] / "templates" / "base" / "prelude"
 CORE = (
-    "scalars", "types", "checked", "fault_host", "math", "arguments", "philox", "reduce", "block_cuda", "block_host",
-    "scheduler_host", "fiber", "run_host",
+    "scalars", "types", "checked", "fault_host", "math", "arguments", "philox", "reduce", "block_cuda",
+    "block_host", "scheduler_host", "fiber", "run_host",
 )  # fmt: skip
 NAMES = {"float32": "f32", "int32": "i32", "uint32": "u32", "int64": "i64", "uint8": "u8"}
 
@@ -45,7 +45,7 @@ class Program:
         threads: str = "fibers",
         shared: int = 0,
     ) -> "Program":
-        """`body` sees `block`, and the arguments by position: `arguments` declares them from `w`; the grid is last."""
+        """`body` sees `block` and what `arguments` declares from `w`, by position; the grid is last."""
         self.sources[entry] = f"""
 #include "../prelude/core.cuh"
 using namespace foxhunt;

@@ -1,4 +1,4 @@
-"""Blocks on the host: barriers, shuffles, reductions in the fixed order, tickets, and what a wrong kernel is told."""
+"""Blocks on the host: barriers, shuffles, reductions in the fixed order, tickets, wrong kernels."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ RNG = np.random.default_rng(5)
 
 
 def tree(values, combine, identity):
-    """The order that both sides promise: a butterfly in each warp, then the warps' values by the same tree."""
+    """The promised order: a butterfly in each warp, then the warps' values by the same tree."""
 
     def fold(row):
         while row.size > 1:
@@ -32,7 +32,8 @@ def per_thread(tmp_path, block, expression, x, out_dtype=np.float32, blocks=1, *
     program.kernel(
         "each",
         f"const i64 i = block.first(); const auto v = x[i]; y[i] = {expression};",
-        f"const auto x = w.in<{ctype[x.dtype.name]}>(0); const auto y = w.out<{ctype[np.dtype(out_dtype).name]}>(1);",
+        f"const auto x = w.in<{ctype[x.dtype.name]}>(0);"
+        f"const auto y = w.out<{ctype[np.dtype(out_dtype).name]}>(1);",
         block,
     )
     program.launch("each", program.pointer("x"), program.pointer("y", "write"), grid=blocks, block=block)
@@ -166,7 +167,8 @@ if (block.thread == 0) y[0] = acc + y[0];
 def two_level_sum(n, grid):
     x = RNG.standard_normal(n).astype(np.float32)
     program = Program({
-        "x": x, "partials": np.zeros(grid, np.float32), "tickets": np.zeros(2, np.uint32), "y": np.zeros(1, np.float32)
+        "x": x, "partials": np.zeros(grid, np.float32), "tickets": np.zeros(2, np.uint32),
+        "y": np.zeros(1, np.float32),
     })  # fmt: skip
     program.kernel(
         "total",
@@ -175,8 +177,8 @@ def two_level_sum(n, grid):
         "const auto y = w.update<f32>(3); const i64 n = w.integer(4);",
     )
     return program.launch(
-        "total", program.pointer("x"), program.pointer("partials", "write"), program.pointer("tickets", "update"),
-        program.pointer("y", "update"), n, grid=grid,
+        "total", program.pointer("x"), program.pointer("partials", "write"),
+        program.pointer("tickets", "update"), program.pointer("y", "update"), n, grid=grid,
     )  # fmt: skip
 
 
@@ -205,7 +207,10 @@ def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
 
 def test_once_runs_once_between_two_barriers(tmp_path):
     program = Program({"y": np.zeros(64, np.float32)})
-    body = "auto& s = block.template shared<f32>(); if (block.thread == 3) s = 1.0f; block.once([&] { s += 2.0f; }); y[block.thread] = s;"
+    body = """auto& s = block.template shared<f32>();
+        if (block.thread == 3) s = 1.0f;
+        block.once([&] { s += 2.0f; });
+        y[block.thread] = s;"""
     program.kernel("once", body, "const auto y = w.out<f32>(0);", block=64, shared=4)
     program.launch("once", program.pointer("y", "write"), block=64)
     assert (run(program, tmp_path)["y"] == 3).all()

@@ -116,7 +116,7 @@ def test_completed_counts_steps(tmp_path):
 
 
 def test_an_unknown_backend_is_refused_by_name():
-    with pytest.raises(BackendError, match="FH560.*'tpu'"):
+    with pytest.raises(BackendError, match=r"FH560.*'tpu'"):
         make_backend("tpu")
 
 

@@ -19,9 +19,10 @@ FH_DEVICE void body(Blk& block, In<f32> x, Out<f32> y, Update<f32> z, Bound limi
   auto& shared = block.template shared<Shared>();
   for (i64 i : block.elements(n)) {
     const f32 v = aligned4(x, i) ? load4(x, i).x : x[i];
-    y[i] = clamp_(exp_(v) + expm1_(v) + log_(v) + log1p_(v) + tanh_(v) + sigmoid_(v) + softplus_(v) + elu_(v), 0.0f,
-                  limit.limit()) + sin_(v) + cos_(v) + sqrt_(v) + floor_(v) + ceil_(v) + sign_(v);
-    z[i] += rng.uniform(i, 0) + rng.normal(i, 1) + static_cast<f32>(rng.below(i, 2, n) + t.value() + to_i64(v) + to_i32(v));
+    const f32 smooth = exp_(v) + expm1_(v) + log_(v) + log1p_(v) + tanh_(v) + sigmoid_(v) + softplus_(v) + elu_(v);
+    y[i] = clamp_(smooth, 0.0f, limit.limit()) + sin_(v) + cos_(v) + sqrt_(v) + floor_(v) + ceil_(v) + sign_(v);
+    z[i] += rng.uniform(i, 0) + rng.normal(i, 1) + static_cast<f32>(rng.below(i, 2, n) + t.value());
+    z[i] += static_cast<f32>(to_i64(v) + to_i32(v));
   }
   f32 acc = w.rows() > 1 ? w.row(1)[0] : static_cast<f32>(w.total());
   shared.tile[block.thread] = acc;
@@ -29,13 +30,14 @@ FH_DEVICE void body(Blk& block, In<f32> x, Out<f32> y, Update<f32> z, Bound limi
   acc = block.sum(shared.tile[BLOCK - 1 - block.thread]) + block.max(acc) + block.min(acc);
   acc += block.warp_sum(acc) + block.warp_max(acc) + block.warp_min(acc);
   acc += block.shfl(acc, 1) + block.shfl_xor(acc, 1) + block.shfl_down(acc, 1);
-  acc += static_cast<f32>(block.ballot(acc > 0.0f)) + static_cast<f32>(block.sum(static_cast<i64>(block.warp())));
+  acc += static_cast<f32>(block.ballot(acc > 0.0f));
+  acc += static_cast<f32>(block.sum(static_cast<i64>(block.warp())));
   if (block.thread == 0) partials[block.index] = acc;
   if (block.last_block(ticket, 0, block.count)) y[block.lane()] = load_fresh(partials, 0);
 }
 extern "C" __global__ void __launch_bounds__(256) everything(
-    const f32* __restrict__ x, f32* __restrict__ y, f32* __restrict__ z, const f32* slot, const f32* triple, i64 floor,
-    const i64* t, const i64* seed, const i64* step, i64 hash, const f32* w0, i64 n0, const f32* w1, i64 n1,
+    const f32* __restrict__ x, f32* __restrict__ y, f32* __restrict__ z, const f32* slot,
+    const f32* triple, i64 floor, const i64* t, const i64* seed, const i64* step, i64 hash, const f32* w0, i64 n0, const f32* w1, i64 n1,
     f32* partials, u32* ticket, i64 n, i64 grid) {
   __shared__ alignas(16) unsigned char shared[sizeof(Shared)];
   Block<256> block(blockIdx.x, grid, shared);
