@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from foxhunt.diagnostics import SpecError, fail
 from foxhunt.dtypes import DTYPES
+from foxhunt.ir.system import reset_launch, reset_policies
 from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, StepGraph
 from foxhunt.schedule.abi import carry, partial_bytes, partials_name, rng_hash, static_dims
 from foxhunt.schedule.estimate import size
@@ -19,7 +20,7 @@ from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep, Task
 from foxhunt.schedule.verify import verify
 
 KEYWORDS = frozenset(
-    "static_cast const_cast dynamic_cast reinterpret_cast static_assert thread_local".split()
+    ("static_cast", "const_cast", "dynamic_cast", "reinterpret_cast", "static_assert", "thread_local")
 )
 """C++ keywords that a qualified launch name could become when its dots turn into underscores."""
 
@@ -36,7 +37,9 @@ def build_schedule(
         fused = fuse(graph)
         launches, edges = assign(fused.launches, fused.edges)
         steps.append(ScheduledStep(graph.step, launches, edges, len(graph.launches)))
-    steps = _with_entries(steps)
+    resets = [_reset(laid_out, policy) for policy in reset_policies(laid_out)]
+    named = _with_entries([*steps, *resets])
+    steps, resets = named[: len(steps)], named[len(steps) :]
     allocations = (*laid_out.allocations, *_owned(steps))
     arena, arena_bytes = place(allocations, steps, arena_limit)
     for step, graph in zip(steps, graphs, strict=True):
@@ -46,7 +49,13 @@ def build_schedule(
         Allocation("arena", DTYPES["u8"], arena_bytes, Lifetime.SYSTEM, False),
     )
     known = tuple(a for a in allocations if a.name not in ("tickets", "arena"))
-    return Schedule(laid_out, tuple(steps), arena, arena_bytes, (*known, *system))
+    return Schedule(laid_out, tuple(steps), tuple(resets), arena, arena_bytes, (*known, *system))
+
+
+def _reset(laid_out: LaidOutProgram, policy: str) -> ScheduledStep:
+    launch = reset_launch(laid_out, policy)
+    task = Task((launch,), 0, launch.grid, launch.block)
+    return ScheduledStep(policy, (FusedLaunch(launch.name, "", (task,), launch.block),), (), 1)
 
 
 def tasks(steps: Iterable[ScheduledStep]) -> list[Task]:

@@ -54,6 +54,7 @@ class Schedule:
 
     laid_out: LaidOutProgram
     steps: tuple[ScheduledStep, ...]
+    resets: tuple[ScheduledStep, ...]  # one per reset policy, named by it
     arena: Mapping[str, int] = field(hash=False)  # step allocation → byte offset
     arena_bytes: int = 0
     allocations: tuple[

@@ -1,0 +1,197 @@
+"""The stages composed: specs, name and options to everything that a compile produces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from foxhunt.backend import plan as planned
+from foxhunt.contract.fingerprint import Fingerprint, fingerprint
+from foxhunt.contract.lock import LOCK_FILE, render_lock
+from foxhunt.emit.environment import Renderer
+from foxhunt.emit.render import FileSet, Kernels, render
+from foxhunt.emit.templates import TemplateSet, load_templates
+from foxhunt.ir.graph import build_graph
+from foxhunt.ir.layout import Lock, lay_out
+from foxhunt.ir.resolve import resolve
+from foxhunt.ir.system import publish_row
+from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, Program, StepGraph, Tensor
+from foxhunt.ir.verify import verify
+from foxhunt.schedule.abi import Word, entry_words
+from foxhunt.schedule.build import build_schedule, ticket_offsets
+from foxhunt.schedule.lanes import waits
+from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep
+from foxhunt.spec.library import library_root
+from foxhunt.spec.models import SpecSet
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One program, compiled: every intermediate value, and the text of every generated file."""
+
+    laid_out: LaidOutProgram
+    graphs: tuple[StepGraph, ...]
+    schedule: Schedule
+    fingerprint: Fingerprint
+    files: FileSet
+    plan: planned.Plan
+
+
+def project_templates(specs_root: Path) -> TemplateSet:
+    """The templates of the project around a specs folder, before those of the built-in library."""
+    folders = [specs_root.resolve().parent / "templates", library_root() / "templates"]
+    return load_templates(dict.fromkeys(f for f in folders if f.is_dir()))
+
+
+def compile_program(
+    specs: SpecSet,
+    name: str,
+    variant: str = "default",
+    dims: Mapping[str, int] | None = None,
+    templates: TemplateSet | None = None,
+    lock: Lock | None = None,
+) -> Compiled:
+    """Resolve, lay out, graph, verify, schedule and render one program.
+
+    `dims` override the variant's; `lock` keeps positions; `templates` default to the project's. Raises
+    SpecError (FH2xx, FH3xx) and EmissionError (FH4xx) with all findings of the stage that fails. Touches no
+    file but templates.
+    """
+    laid_out = lay_out(resolve(specs, name, variant, dict(dims or {})), lock)
+    graphs = tuple(build_graph(laid_out, step.name) for step in laid_out.program.steps)
+    verify(laid_out, graphs)
+    schedule = build_schedule(laid_out, graphs)
+    renderer = Renderer(templates or project_templates(Path(specs.root)))
+    kernels = Kernels(schedule, renderer)
+    found = fingerprint(laid_out, kernels.semantics())
+    plan = plan_of(schedule, found)
+    files = render(schedule, kernels, plan, renderer)
+    files[LOCK_FILE] = render_lock(laid_out, found)
+    return Compiled(laid_out, graphs, schedule, found, files, plan)
+
+
+def plan_of(schedule: Schedule, found: Fingerprint) -> planned.Plan:
+    """The plan of a schedule: the value that its trainer.py spells out and that the backends execute."""
+    laid_out = schedule.laid_out
+    program = laid_out.program
+    tickets = ticket_offsets(schedule.steps)
+    repeats = {s.name: s.repeat for s in program.steps}
+    diagnostics = sum(words for _, _, words in laid_out.diagnostics_words)
+    row = publish_row(laid_out.isv_total, len(program.counters) + 1, laid_out.scratch_total, diagnostics)
+    return planned.Plan(
+        program=program.name,
+        variant=program.variant,
+        precision=program.precision,
+        layout_hash=found.layout,
+        semantics_hash=found.semantics,
+        layout_lines=found.lines,
+        dims=program.dims,
+        buffers=tuple(_buffers(schedule)),
+        views=tuple(_views(schedule)),
+        slots=tuple(
+            planned.Slot(s.name, s.index or 0, s.count, s.source, s.init, s.sentinel, s.reset)
+            for s in program.slots
+            if s.retired is None
+        ),
+        counters=tuple(
+            planned.Counter(c.name, laid_out.places[c.name].offset, c.advance, c.reset)
+            for c in program.counters
+        ),
+        observations=tuple(_observations(program)),
+        diagnostics=laid_out.diagnostics_words,
+        steps=tuple(_step(schedule, s, tickets, repeats[s.name]) for s in schedule.steps),
+        resets=tuple(_step(schedule, s, tickets, None) for s in schedule.resets),
+        data=tuple(planned.DataSource(d.name, d.reader, d.path, d.options) for d in program.data),
+        publish_words=row.words,
+    )
+
+
+_ROLES = {"isv": "isv", "wiener": "wiener", "scratch": "scratch", "arena": "arena"}
+_ROLES |= {"params": "params", "params.m": "m", "params.v": "v"}
+_LIFETIME_ROLES = {
+    Lifetime.SYSTEM: "system",
+    Lifetime.PERSISTENT: "state",
+    Lifetime.RESIDENT: "resident",
+    Lifetime.INPUT: "input",
+}
+
+
+def _buffers(schedule: Schedule) -> Iterator[planned.Buffer]:
+    separate = {t.name for t in schedule.laid_out.program.tensors if t.separate}
+    for a in schedule.allocations:
+        if a.lifetime is not Lifetime.STEP:
+            yield planned.Buffer(a.name, a.dtype.name, a.count, _role(a, separate), a.checkpoint)
+
+
+def _role(allocation: Allocation, separate: set[str]) -> str:
+    name, _, suffix = allocation.name.partition(".")
+    if name in separate and suffix in ("", "m", "v"):
+        return suffix or "params"
+    return _ROLES.get(allocation.name) or _LIFETIME_ROLES[allocation.lifetime]
+
+
+def _views(schedule: Schedule) -> Iterator[planned.View]:
+    """All tensors by declaration, a param's gradient and moments after it, then groups of several params."""
+    groups: dict[str, list[Tensor]] = {}
+    for t in schedule.laid_out.program.tensors:
+        if t.retired is not None or t.role == "workspace":
+            continue
+        yield _view(schedule, t.name, t, t.shape, init=t.init, reset=t.reset or "never", fill=t.fill)
+        if t.role == "param":
+            groups.setdefault(t.group or "", []).append(t)
+            for suffix in (".g", ".m", ".v"):
+                yield _view(schedule, t.name + suffix, t, t.shape)
+    for group, members in groups.items():
+        if len(members) > 1:  # a group of one is its param: no two names for one thing
+            count = sum(t.count for t in members)
+            for suffix in ("", ".g", ".m", ".v"):
+                if group + suffix in schedule.laid_out.places:
+                    yield _view(schedule, group + suffix, members[0], (count,))
+
+
+def _view(
+    schedule: Schedule,
+    name: str,
+    tensor: Tensor,
+    shape: tuple[int, ...],
+    init: str = "zeros",
+    reset: str = "never",
+    fill: str | None = None,
+) -> planned.View:
+    place = schedule.laid_out.places[name]
+    buffer, offset = place.allocation, place.offset
+    if buffer in schedule.arena:
+        buffer, offset = "arena", schedule.arena[buffer] // tensor.dtype.size + offset
+    return planned.View(name, buffer, offset, tensor.dtype.name, shape, init, reset, fill)
+
+
+def _observations(program: Program) -> Iterator[planned.Observation]:
+    first = {s.name: s.index or 0 for s in program.slots}
+    for o in program.observations:
+        if not o.retired:
+            yield planned.Observation(o.producer, o.position or 0, first[o.slot] + o.element)
+
+
+def _step(
+    schedule: Schedule, step: ScheduledStep, tickets: Mapping[str, int], repeat: int | None
+) -> planned.Step:
+    waited = waits(step.launches, step.edges)
+    launches = (_launch(schedule, n, tickets, waited.get(n.name, ())) for n in step.launches)
+    return planned.Step(step.name, tuple(launches), repeat)
+
+
+def _launch(
+    schedule: Schedule, launch: FusedLaunch, tickets: Mapping[str, int], waited: tuple[str, ...]
+) -> planned.Launch:
+    args = tuple(_arg(schedule, word) for word in entry_words(launch, tickets))
+    return planned.Launch(launch.name, launch.entry, launch.grid, launch.block, args, launch.lane, waited)
+
+
+def _arg(schedule: Schedule, word: Word) -> planned.Arg:
+    span = word.span
+    if span is None:
+        return planned.Scalar(word.value)
+    offset = schedule.arena.get(span.base)
+    buffer, start = (span.base, span.start) if offset is None else ("arena", offset + span.start)
+    return planned.Pointer(buffer, start, span.count, span.dtype.name, word.access)
