@@ -349,7 +349,7 @@ EMISSION = (
     Rule(
         "FH462",
         "kernel-refused",
-        "The C++ compiler refused an emitted kernel; a debug build also refuses reads of what is only written.",
+        "The C++ compiler refused a kernel; a debug build also refuses reads of what is only written.",
         "Mend the kernel's template where the compiler says.",
     ),
     Rule(
