@@ -17,7 +17,7 @@ def literal(value: Any, indent: int = 0) -> str:
     value fits a line, by name otherwise.
 
     >>> literal((1, -0.0, "a", None, float("inf")))
-    "(1, -0.0, 'a', None, float('inf'))"
+    '(1, -0.0, "a", None, float("inf"))'
     """
     flat = _flat(value, WIDTH - indent)
     if flat is not None:
@@ -78,5 +78,7 @@ def _flat(value: Any, room: int) -> str | None:
 
 def _atom(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return f"float('{value}')"
+        return f'float("{value}")'
+    if isinstance(value, str) and value.isprintable() and not set(value) & {'"', "\\"}:
+        return f'"{value}"'
     return repr(value)

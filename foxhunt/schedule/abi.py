@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foxhunt.dtypes import DTYPES, DType
 from foxhunt.ir.types import Argument, Launch, Range
@@ -103,7 +103,10 @@ def entry_words(launch: FusedLaunch, tickets: Mapping[str, int]) -> list[Word]:
     words: list[Word] = []
     for task in launch.tasks:
         for member in task.launches:
-            words += launch_words(member, tickets)
+            own = launch_words(member, tickets)
+            if task.pass_index < member.kernel.passes - 1:  # outputs are written by the last pass only
+                own = [replace(w, access="update") if w.access == "write" else w for w in own]
+            words += own
         words += task_words(task, tickets)
     return words
 

@@ -18,7 +18,7 @@ from foxhunt.ir.types import Access, Edge, Launch, Range, StepGraph
 from foxhunt.schedule.abi import WORD_LIMIT, word_count
 from foxhunt.schedule.dag import Pair, ranks, reduced
 from foxhunt.schedule.estimate import SMALL_US, microseconds, statistic_grid
-from foxhunt.schedule.order import pairs, sorted_nodes
+from foxhunt.schedule.order import bounded, pairs, sorted_nodes
 from foxhunt.schedule.types import FusedLaunch, Task
 
 ALONE = ("ingest", "apply", "publish", "reset")
@@ -45,6 +45,7 @@ def fuse(graph: StepGraph) -> Contracted:
     """The device launches of one step in order, with the reduced edges between them. Entries are left
     unnamed.
     """
+    graph = bounded(graph)
     groups = _groups(graph)
     tasks, task_edges = _tasks(graph, groups)
     names = [f"{t.launches[0].name}.pass{t.pass_index:04}" for t in tasks]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from foxhunt.ir.types import Launch, StepGraph
+from dataclasses import replace
+
+from foxhunt.ir.types import Edge, Launch, StepGraph
 from foxhunt.schedule.dag import Pair, Ranks, ranks
 
 
@@ -13,7 +15,27 @@ def order(graph: StepGraph) -> tuple[Launch, ...]:
     declaration order with the same meaning gives the same result. Raises FH301 for a cycle. Linear in
     launches and edges, but for the sort.
     """
-    return tuple(graph.launches[i] for i in sorted_nodes([n.name for n in graph.launches], pairs(graph))[0])
+    names = [n.name for n in graph.launches]
+    return tuple(graph.launches[i] for i in sorted_nodes(names, pairs(bounded(graph)))[0])
+
+
+def bounded(graph: StepGraph) -> StepGraph:
+    """The graph with its ingest before all and its publish after all, whatever they touch.
+
+    A replay reads its inputs first, and what it publishes says that the whole step has ended.
+    """
+    entered = {e.after for e in graph.edges}
+    left = {e.before for e in graph.edges}
+    edges = list(graph.edges)
+    for end, kernel in ((graph.launches[0], "ingest"), (graph.launches[-1], "publish")):
+        if end.kernel.kernel != kernel:
+            continue
+        for n in graph.launches:
+            if kernel == "ingest" and n is not end and n.name not in entered:
+                edges.append(Edge(end.name, n.name, "ORDER", "a step starts with its ingest"))
+            if kernel == "publish" and n is not end and n.name not in left:
+                edges.append(Edge(n.name, end.name, "ORDER", "a step ends with its publish"))
+    return replace(graph, edges=tuple(edges))
 
 
 def pairs(graph: StepGraph) -> list[Pair]:
