@@ -23,6 +23,7 @@ Size = Annotated[int | str, AfterValidator(check_size)]
 Shape = Annotated[tuple[Annotated[int | str, AfterValidator(check_extent)], ...], AfterValidator(check_shape)]
 Number = Annotated[float, AfterValidator(check_number)]
 Names = tuple[Name, ...]
+Table = Annotated[dict[str, V], AfterValidator(FrozenDict)]
 Frozen = Annotated[dict[Name, V], AfterValidator(FrozenDict)]
 Reference = str | tuple[str, ...]
 Index = Annotated[int, Field(ge=0, lt=2**48)]
@@ -356,9 +357,9 @@ class SpecSet(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     root: str
-    programs: dict[str, Program]
-    kernels: dict[str, Kernel]
-    sources: dict[str, str]
+    programs: Table[Program]
+    kernels: Table[Kernel]
+    sources: Table[str]
     """Path as written in locations → text."""
     library: frozenset[str] = frozenset()
     """Names of the kernels that come with foxhunt; a program need not use them."""
