@@ -126,9 +126,8 @@ class StepExpander:
         elif item.use is not None:
             self._block(item, item.use, frame)
         else:
-            alias = frame.inside(item.as_) if item.as_ else ""
             for k, name in enumerate(item.producers or ()):
-                self._producer(name, item.spot("producers", k), frame, alias)
+                self._producer(name, item.spot("producers", k), frame)
 
     def _kernel(self, item: spec.Item, kernel: str, path: str, frame: _Frame) -> None:
         sign = self.library.kernels(kernel, item.spot("kernel"))
@@ -148,16 +147,15 @@ class StepExpander:
         known = {k: v for k, v in values.items() if v is not None}
         return known if len(known) == len(values) else None
 
-    def _add(self, launch: Launch | None, sign: Signature, path: str, alias: str = "") -> None:
+    def _add(self, launch: Launch | None, sign: Signature, path: str) -> None:
         if launch is None:
             return
         shapes = workspace_shapes(sign, dict(launch.dims), launch.name, launch.at, self.findings)
         for name, shape in shapes.items():
             self.workspaces.append(workspace_tensor(launch, name, shape))
         parts = path.split(".")
-        paths = [".".join(parts[: k + 1]) for k in range(len(parts))]
-        for key in [*paths, alias] if alias else paths:
-            self._paths.setdefault(key, []).append(len(self.launches))
+        for k in range(len(parts)):
+            self._paths.setdefault(".".join(parts[: k + 1]), []).append(len(self.launches))
         self.launches.append(launch)
 
     def _block(self, item: spec.Item, name: str, frame: _Frame) -> None:
@@ -208,7 +206,7 @@ class StepExpander:
             message = f"blocks {known[0]} and {block.name} both have a local {name}"
             self.findings.add("FH202", message, buffer.at, "give one of the two uses another `as:`")
 
-    def _producer(self, name: str, at: Location, frame: _Frame, alias: str) -> None:
+    def _producer(self, name: str, at: Location, frame: _Frame) -> None:
         producer = self.library.producers.get(name)
         if name in self.library.broken:
             return
@@ -226,10 +224,10 @@ class StepExpander:
             return
         self.observed[name] = at
         for index, indices in enumerate(producer.indices):
-            self._observe(producer, index, indices, frame, alias)
+            self._observe(producer, index, indices, frame)
 
     def _observe(
-        self, producer: ResolvedProducer, index: int, indices: Mapping[str, int], frame: _Frame, alias: str
+        self, producer: ResolvedProducer, index: int, indices: Mapping[str, int], frame: _Frame
     ) -> None:
         entry, sign = producer.declared, producer.sign
         if sign is None or producer.reads is None or self._full():
@@ -244,7 +242,7 @@ class StepExpander:
         if reads is None or bind is None:
             return
         launch = launch_of(sign, [*reads, *outputs], bind, site, self.findings, frame.path, entry.name)
-        self._add(launch, sign, path, alias)
+        self._add(launch, sign, path)
 
     def _full(self) -> bool:
         """Whether the step is larger than any step can be; nested blocks can double at each level."""
@@ -264,11 +262,8 @@ def _output(sign: Signature, producer: str, output: str, index: int, slot: Range
 
 def _labels(item: spec.Item) -> tuple[str, ...]:
     """What the launches or blocks of an item are called among its siblings."""
-    if item.as_ is not None:
-        return (item.as_, *(item.producers or ()))
-    if item.kernel is not None or item.use is not None:
-        return (item.kernel or item.use or "",)
-    return tuple(item.producers or ())
+    name = item.as_ or item.kernel or item.use
+    return (name,) if name is not None else tuple(item.producers or ())
 
 
 def workspace_tensor(launch: Launch, name: str, shape: tuple[int, ...]) -> Tensor:
