@@ -1,74 +1,17 @@
-"""The stages composed: specs, name and options to everything that a compile produces."""
+"""The plan of a schedule: buffers, views and launches as the backends and the trainer want them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
 from foxhunt.backend import plan as planned
-from foxhunt.contract.fingerprint import Fingerprint, fingerprint
-from foxhunt.contract.lock import LOCK_FILE, render_lock
-from foxhunt.emit.environment import Renderer
-from foxhunt.emit.render import FileSet, Kernels, render
-from foxhunt.emit.templates import TemplateSet, load_templates
-from foxhunt.ir.graph import build_graph
-from foxhunt.ir.layout import Lock, lay_out
-from foxhunt.ir.resolve import resolve
+from foxhunt.contract.fingerprint import Fingerprint
 from foxhunt.ir.system import publish_row
-from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, Program, StepGraph, Tensor
-from foxhunt.ir.verify import verify
+from foxhunt.ir.types import Allocation, Lifetime, Program, Tensor
 from foxhunt.schedule.abi import Word, entry_words
-from foxhunt.schedule.build import build_schedule, ticket_offsets
+from foxhunt.schedule.build import ticket_offsets
 from foxhunt.schedule.lanes import waits
 from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep
-from foxhunt.spec.library import library_root
-from foxhunt.spec.models import SpecSet
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """One program, compiled: every intermediate value, and the text of every generated file."""
-
-    laid_out: LaidOutProgram
-    graphs: tuple[StepGraph, ...]
-    schedule: Schedule
-    fingerprint: Fingerprint
-    files: FileSet
-    plan: planned.Plan
-
-
-def project_templates(specs_root: Path) -> TemplateSet:
-    """The templates of the project around a specs folder, before those of the built-in library."""
-    folders = [specs_root.resolve().parent / "templates", library_root() / "templates"]
-    return load_templates(dict.fromkeys(f for f in folders if f.is_dir()))
-
-
-def compile_program(
-    specs: SpecSet,
-    name: str,
-    variant: str = "default",
-    dims: Mapping[str, int] | None = None,
-    templates: TemplateSet | None = None,
-    lock: Lock | None = None,
-) -> Compiled:
-    """Resolve, lay out, graph, verify, schedule and render one program.
-
-    `dims` override the variant's; `lock` keeps positions; `templates` default to the project's. Raises
-    SpecError (FH2xx, FH3xx) and EmissionError (FH4xx) with all findings of the stage that fails. Touches no
-    file but templates.
-    """
-    laid_out = lay_out(resolve(specs, name, variant, dict(dims or {})), lock)
-    graphs = tuple(build_graph(laid_out, step.name) for step in laid_out.program.steps)
-    verify(laid_out, graphs)
-    schedule = build_schedule(laid_out, graphs)
-    renderer = Renderer(templates or project_templates(Path(specs.root)))
-    kernels = Kernels(schedule, renderer)
-    found = fingerprint(laid_out, kernels.semantics())
-    plan = plan_of(schedule, found)
-    files = render(schedule, kernels, plan, renderer)
-    files[LOCK_FILE] = render_lock(laid_out, found)
-    return Compiled(laid_out, graphs, schedule, found, files, plan)
 
 
 def plan_of(schedule: Schedule, found: Fingerprint) -> planned.Plan:

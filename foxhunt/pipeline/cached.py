@@ -1,0 +1,168 @@
+"""A whole specs folder compiled, or the remembered result of compiling the same bytes before.
+
+The key is the content of everything that a result depends on: specs, templates, locks, options and
+foxhunt's own source. Nothing goes by time stamps. A hit imports neither pydantic nor jinja2 nor networkx.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from foxhunt.backend.cache import cache_folder, write_atomically
+from foxhunt.diagnostics import SpecError, fail
+from foxhunt.spec.library import library_root
+
+KEPT = 64
+"""Remembered results; the least recently written ones go."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One line of the table that `foxhunt compile` prints."""
+
+    program: str
+    variant: str
+    slots: int  # live positions on the bus
+    params: int  # trainable elements
+    kernels: int  # distinct library kernels
+    declared: int  # launches before fusion, system launches included
+    launches: int  # after
+    arena_bytes: int
+    layout: str
+    semantics: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """A compiled program: its summary, its files (layout.lock included), and what changed since the lock."""
+
+    summary: Summary
+    files: Mapping[str, str]
+    changes: tuple[str, ...]
+
+
+def compile_specs(
+    root: Path,
+    generated: Path,
+    programs: Iterable[str] | None = None,
+    variant: str = "default",
+    dims: Mapping[str, int] | None = None,
+    breaks: Iterable[str] = (),
+    cache: bool = True,
+) -> tuple[Result, ...]:
+    """Every program below `root` (or those named), by name. `generated` holds the locks, and nothing is
+    written there.
+
+    Raises SpecError and EmissionError with findings, DriftError (FH603) for a layout change that
+    checkpoints do not survive and that `breaks` does not name.
+    """
+    chosen = None if programs is None else tuple(sorted(set(programs)))
+    options = (chosen, variant, tuple(sorted((dims or {}).items())), tuple(sorted(set(breaks))))
+    path = cache_folder() / "compile" / f"{_key(root, generated, options)}.json"
+    if cache and (known := _recall(path)) is not None:
+        return known
+    results = tuple(_compile(root, generated, chosen, variant, dict(dims or {}), options[3]))
+    if cache:
+        _remember(path, results)
+    return results
+
+
+def _compile(
+    root: Path,
+    generated: Path,
+    programs: tuple[str, ...] | None,
+    variant: str,
+    dims: Mapping[str, int],
+    breaks: tuple[str, ...],
+) -> Iterator[Result]:
+    from foxhunt.contract.lock import LOCK_FILE, check_allowed, compare, parse_lock
+    from foxhunt.pipeline.compile import compile_program, project_templates
+    from foxhunt.spec.load import load_specs
+
+    specs = load_specs(root)
+    templates = project_templates(root)
+    for name in sorted(specs.programs) if programs is None else programs:
+        lock_path = generated / name / LOCK_FILE
+        text = _text(lock_path)
+        lock = parse_lock(text, str(lock_path)) if text is not None else None
+        compiled = compile_program(specs, name, variant, dims, templates, lock)
+        changes = compare(lock, compiled.laid_out) if lock is not None else ()
+        check_allowed(changes, breaks)
+        program = compiled.laid_out.program
+        steps = compiled.schedule.steps
+        summary = Summary(
+            program=name,
+            variant=variant,
+            slots=sum(s.count for s in program.slots if s.retired is None),
+            params=sum(t.count for t in program.tensors if t.role == "param" and t.retired is None),
+            kernels=sum(path.startswith("kernels/") for path in compiled.files),
+            declared=sum(s.declared for s in steps),
+            launches=sum(len(s.launches) for s in steps),
+            arena_bytes=compiled.schedule.arena_bytes,
+            layout=compiled.fingerprint.layout,
+            semantics=compiled.fingerprint.semantics,
+        )
+        yield Result(summary, compiled.files, tuple(c.text for c in changes))
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise fail(SpecError, "FH601", f"{path} cannot be read: {error}", help="restore it") from error
+
+
+def _key(root: Path, generated: Path, options: object) -> str:
+    """SHA-256 over names and bytes of all that a compile reads, and over its options."""
+    state = hashlib.sha256(repr((str(root), options)).encode())
+    package = Path(__file__).resolve().parent.parent
+    library = library_root()
+    sources = (
+        ("specs", root, (".yaml", ".yml")),
+        ("templates", root.resolve().parent / "templates", (".j2", ".cuh")),
+        ("locks", generated, (".lock",)),
+        ("library specs", library / "specs" / "kernels", (".yaml", ".yml")),
+        ("library kernels", library / "kernels", (".yaml", ".yml")),
+        ("library templates", library / "templates", (".j2", ".cuh")),
+        ("foxhunt", package, (".py",)),
+    )
+    for label, folder, endings in sources:
+        for name, data in _contents(folder, endings):
+            state.update(f"{label}\0{name}\0{len(data)}\0".encode())
+            state.update(data)
+    return state.hexdigest()
+
+
+def _contents(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    found = []
+    for base, _, names in os.walk(folder):
+        found += [os.path.join(base, n) for n in names if n.endswith(endings)]
+    for path in sorted(found):
+        with suppress(OSError):  # what cannot be read is the loader's to report
+            yield os.path.relpath(path, folder), Path(path).read_bytes()
+
+
+def _recall(path: Path) -> tuple[Result, ...] | None:
+    try:
+        data = json.loads(path.read_bytes())
+        return tuple(Result(Summary(**r["summary"]), r["files"], tuple(r["changes"])) for r in data)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _remember(path: Path, results: tuple[Result, ...]) -> None:
+    """Keep the results; a cache that cannot be written is no reason to fail."""
+    data = [{"summary": asdict(r.summary), "files": dict(r.files), "changes": r.changes} for r in results]
+    with suppress(OSError):
+        write_atomically(path, json.dumps(data).encode())
+        kept = sorted(path.parent.glob("*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
+        for old in kept[KEPT:]:
+            old.unlink(missing_ok=True)
