@@ -54,6 +54,10 @@ class DriftError(FoxhuntError):
         super().__init__(diagnostics, exit_code=1)
 
 
+class EmissionError(FoxhuntError):
+    """A template is missing or wrong, a kernel's text breaks a rule, or a generated file cannot be written."""
+
+
 class BuildError(FoxhuntError):
     """A compiler is missing or refused an emitted kernel."""
 

@@ -323,8 +323,123 @@ GRAPH = (
         "Name a step, or remove `advance:`.",
     ),
 )
-SCHEDULE: tuple[Rule, ...] = ()
+SCHEDULE = (
+    Rule(
+        "FH301",
+        "cycle",
+        "Launches wait for one another in a circle.",
+        "Remove one of the `after:` entries, or reorder the items.",
+    ),
+    Rule(
+        "FH302",
+        "grid-limit",
+        "A launch needs no block, or more blocks than a device launch can have.",
+        "Change the kernel"s `grid:` or the dims behind it.",
+    ),
+    Rule(
+        "FH303",
+        "argument-words",
+        "A launch has more arguments than a CUDA kernel can take.",
+        "Give a `many` parameter fewer rows, or put the ranges into one buffer.",
+    ),
+    Rule(
+        "FH304",
+        "arena-overflow",
+        "The step buffers that live at one time pass the arena"s limit.",
+        "Lower a dim, or make the largest buffers named smaller.",
+    ),
+    Rule(
+        "FH305",
+        "rng-collision",
+        "Two launches would draw the same random numbers: their names hash alike.",
+        "Name one of them differently with `as:`.",
+    ),
+)
 EMISSION = (
+    Rule(
+        "FH401",
+        "template-missing",
+        "A kernel has no body: its template, or one that it includes, does not exist.",
+        "Write templates/kernels/<kernel>.cu.j2.",
+    ),
+    Rule(
+        "FH402",
+        "template-syntax",
+        "A template is not valid jinja.",
+        "Mend the line named.",
+    ),
+    Rule(
+        "FH403",
+        "template-value",
+        "A template names what it is not given, or computes something impossible.",
+        "Use what docs/architecture.md says a template is given.",
+    ),
+    Rule(
+        "FH404",
+        "template-assert",
+        "An assert tag of a template does not hold.",
+        "Mend the spec that the message speaks of.",
+    ),
+    Rule(
+        "FH405",
+        "template-unreadable",
+        "A template cannot be read, is not UTF-8, or is huge.",
+        "Save it as UTF-8 text.",
+    ),
+    Rule(
+        "FH406",
+        "signature-clash",
+        "Two things in a kernel"s generated signature have one name, or one that the prelude uses.",
+        "Rename a parameter, workspace, const or shape symbol.",
+    ),
+    Rule(
+        "FH407",
+        "two-writers",
+        "Two things would be written to one generated file, also where case is ignored.",
+        "Rename one of them.",
+    ),
+    Rule(
+        "FH408",
+        "not-written",
+        "A generated folder cannot be read or written, or a path would leave it.",
+        "Check the folder"s permissions and the disk; nothing was left half written.",
+    ),
+    Rule(
+        "FH411",
+        "libm-name",
+        "A kernel calls the C or C++ library, whose bits differ between host and GPU.",
+        "Use the prelude"s functions: exp_ log_ tanh_ sin_ cos_ sqrt_ fma_ and so on.",
+    ),
+    Rule(
+        "FH412",
+        "intrinsic",
+        "A kernel uses a compiler"s own names: fast intrinsics round differently.",
+        "Use the prelude"s functions.",
+    ),
+    Rule(
+        "FH413",
+        "no-atomics",
+        "A kernel uses atomics; a float sum must have one order and one writer an output.",
+        "Write partials to fixed slots; the last block combines them (`block.last_block`).",
+    ),
+    Rule(
+        "FH414",
+        "bare-cast",
+        "A kernel casts to an integer with a bare cast: undefined for floats out of range.",
+        "Use to_i32 or to_i64, which saturate.",
+    ),
+    Rule(
+        "FH415",
+        "raw-limit",
+        "A kernel takes a limit from a header instead of a bound or a named constant.",
+        "Use a `bound` parameter or `consts`.",
+    ),
+    Rule(
+        "FH416",
+        "preprocessor",
+        "A kernel includes, defines, allocates or jumps, which a body has no need of.",
+        "The prelude is included already; name constants in `consts`.",
+    ),
     Rule(
         "FH481",
         "no-cuda-compiler",
