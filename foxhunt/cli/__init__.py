@@ -11,12 +11,21 @@ import click
 from foxhunt.diagnostics import FoxhuntError, render_text
 
 COMMANDS = {
-    "demo": ("foxhunt.cli.demo", "Compile specs/, train `aux` on real bars on this machine, and show what it learnt."),
-    "compile": ("foxhunt.cli.compile", "Compile specs to CUDA sources, a trainer, a manifest and a lock file."),
+    "demo": (
+        "foxhunt.cli.demo",
+        "Compile specs/, train `aux` on real bars on this machine, and show what it learnt.",
+    ),
+    "compile": (
+        "foxhunt.cli.compile",
+        "Compile specs to CUDA sources, a trainer, a manifest and a lock file.",
+    ),
     "check": ("foxhunt.cli.compile", "For CI: generated files fresh, layout equal to the lock."),
     "fingerprint": ("foxhunt.cli.compile", "Print the layout and semantics hashes of each program."),
     "train": ("foxhunt.cli.train", "Run a compiled program: metrics, checkpoint, report."),
-    "schema": ("foxhunt.cli.reference", "JSON Schema of spec files, for editors; or the reference as Markdown."),
+    "schema": (
+        "foxhunt.cli.reference",
+        "JSON Schema of spec files, for editors; or the reference as Markdown.",
+    ),
     "rule": ("foxhunt.cli.reference", "What an error code means and how to mend it."),
 }
 
@@ -55,14 +64,14 @@ class LazyGroup(click.Group):
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog="Start with `foxhunt demo`. Then edit specs/, run `foxhunt compile specs/`, and commit generated/.",
+    epilog="Start with `foxhunt demo`; then edit specs/, `foxhunt compile specs/`, commit generated/.",
 )
 @click.version_option(package_name="foxhunt")
 def app() -> None:
     """Compile a declared GPU training step: YAML specs in, CUDA kernels and a captured graph out.
 
-    foxhunt derives slot indices, offsets, launch order, transient memory, reset code and a layout fingerprint from
-    specs/, and refuses what could go wrong at run time. Without a GPU the same kernels run on the CPU.
+    foxhunt derives slot indices, offsets, launch order, transient memory, reset code and a layout fingerprint
+    from specs/, and refuses what could go wrong at run time. Without a GPU the same kernels run on the CPU.
     """
 
 
@@ -92,7 +101,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def sources_of(error: FoxhuntError) -> dict[str, str]:
-    """The texts that the findings point into, read again for their source lines; unreadable ones are left out."""
+    """The texts that the findings point into, read again for their source lines."""
     texts = {}
     for path in {d.location.path for d in error.diagnostics if d.location}:
         try:

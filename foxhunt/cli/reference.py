@@ -1,4 +1,4 @@
-"""`foxhunt schema` and `foxhunt rule`: what specs may say and what findings mean, from the models and the rule table."""
+"""`foxhunt schema` and `foxhunt rule`: what specs may say and what findings mean."""
 
 from __future__ import annotations
 

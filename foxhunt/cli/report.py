@@ -10,33 +10,6 @@ from typing import Any
 
 import jinja2
 
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ report.title }}</title>
-<style>
-:root { color-scheme: light; --ink: #1c2733; --soft: #5b6b7b; --line: #d9e0e7; --paper: #fff; --accent: #b4521e; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 68rem;
-       margin: 2rem auto; padding: 0 1.25rem; }
-h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; }
-.soft { color: var(--soft); } .curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(24rem, 1fr)); gap: 1rem; }
-figure { margin: 0; border: 1px solid var(--line); border-radius: 6px; padding: .5rem; } svg { width: 100%; height: auto; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); }
-td { font-variant-numeric: tabular-nums; } code { font-size: .9em; overflow-wrap: anywhere; }
-</style></head><body>
-<h1>{{ report.title }}</h1>
-<p class="soft">{{ report.subtitle }}</p>
-<table>{% for name, value in report.summary %}<tr><th>{{ name }}</th><td><code>{{ value }}</code></td></tr>{% endfor %}</table>
-{% for table in report.tables %}
-<h2>{{ table.title }}</h2>
-<table><tr>{% for head in table.heads %}<th>{{ head }}</th>{% endfor %}</tr>
-{% for row in table.rows %}<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>{% endfor %}</table>
-{% if table.note %}<p class="soft">{{ table.note }}</p>{% endif %}
-{% endfor %}
-<h2>Curves</h2>
-<div class="curves">{% for curve in curves %}<figure>{{ curve }}</figure>{% endfor %}</div>
-</body></html>
-"""
-
 
 @dataclass(frozen=True)
 class Table:
@@ -59,10 +32,10 @@ class Report:
 
 
 def render_report(report: Report, metrics: Sequence[Mapping[str, Any]]) -> str:
-    """The page as text. `metrics` are JSONL records; every numeric key but `step` and `seconds` becomes a curve."""
+    """The page as text. Every numeric key of the JSONL records but `step` and `seconds` becomes a curve."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    curves = [jinja2.filters.Markup(svg) for svg in _curves(metrics)]
-    return environment.from_string(PAGE).render(report=report, curves=curves)
+    page = Path(__file__).with_name("report.html.j2").read_text(encoding="utf-8")
+    return environment.from_string(page).render(report=report, curves=_curves(metrics))
 
 
 def write_report(path: Path, report: Report, metrics: Sequence[Mapping[str, Any]]) -> None:

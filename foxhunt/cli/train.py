@@ -1,0 +1,141 @@
+"""`foxhunt train`: compile a program and run one of its steps, keeping metrics, a checkpoint and a report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from foxhunt.cli.compile import compile_into, dim_overrides
+from foxhunt.cli.report import Report, Table
+from foxhunt.cli.session import RunResult, build_bar, finish, make_run_folder, run_steps, show_table
+from foxhunt.diagnostics import TrainerError, fail
+from foxhunt.runtime.telemetry import MetricsWriter
+from foxhunt.runtime.trainer import Trainer
+
+
+@click.command()
+@click.argument("program")
+@click.option(
+    "--specs", default="specs", show_default=True, type=click.Path(path_type=Path), help="Specs folder."
+)
+@click.option("--variant", default="default", show_default=True, help="A variant of the program's dims.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Override one dim; may be repeated.")
+@click.option("--step", help="Which step to run; the program's first unless given.")
+@click.option("--steps", type=click.IntRange(min=0), help="How many; the step's `repeat` unless given.")
+@click.option("--backend", default="auto", show_default=True, type=click.Choice(["auto", "host", "cuda"]))
+@click.option("--seed", default=0, show_default=True, type=int, help="Parameters and kernel randomness.")
+@click.option("--set", "settings", multiple=True, metavar="SLOT=X", help="Set a host slot; may be repeated.")
+@click.option("--resume", type=click.Path(path_type=Path), help="Continue from this checkpoint, bit for bit.")
+@click.option(
+    "--per-graph", default=1, show_default=True, type=click.IntRange(1, 64), help="Steps a CUDA graph."
+)
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    help="Steps between two metric lines; about 1,000 lines unless given.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder; runs/<time> unless given.")
+@click.option("--tensorboard", is_flag=True, help="Also write TensorBoard events (extra `tensorboard`).")
+@click.option(
+    "--debug", is_flag=True, help="Checked kernels: bounds, unwritten outputs, undeclared access. Slow."
+)
+def train(
+    program: str,
+    specs: Path,
+    variant: str,
+    dims: tuple[str, ...],
+    step: str | None,
+    steps: int | None,
+    backend: str,
+    seed: int,
+    settings: tuple[str, ...],
+    resume: Path | None,
+    per_graph: int,
+    every: int | None,
+    out: Path | None,
+    tensorboard: bool,
+    debug: bool,
+) -> None:
+    """Compile PROGRAM and run it.
+
+    \b
+        foxhunt train aux --variant demo --steps 300 --set LR=1e-4
+        foxhunt train aux --resume runs/20261130-120000/checkpoint.safetensors
+
+    Ctrl-C stops between two steps and keeps a checkpoint, which --resume continues from.
+    """
+    console = Console()
+    compiled = compile_into(specs, program, variant, dim_overrides(dims))
+    plan = compiled.compiled.plan
+    folder = make_run_folder(Path("runs"), out)
+    emitted = compiled.write(folder / "program")
+    with build_bar(console) as progress:
+        trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
+    with trainer:
+        if resume is not None:
+            for warning in trainer.load(resume):
+                console.print(f"warning: {warning.message}", style="yellow")
+        apply_settings(trainer, settings)
+        count = steps if steps is not None else _default_steps(trainer, step)
+        chunk = every or max(1, count // 1000)
+        with MetricsWriter(folder / "metrics.jsonl", folder if tensorboard else None) as writer:
+            result = run_steps(trainer, count, writer, console, step=step, every=chunk, per_graph=per_graph)
+        trainer.save(folder / "checkpoint.safetensors")
+        table = signals_table(trainer)
+        summary = run_summary(trainer, result, seed)
+    show_table(console, Table("Run", ("", ""), summary))
+    show_table(console, table)
+    title = f"{plan.program} ({plan.variant})"
+    finish(folder, Report(title, f"{result.steps} steps", summary, (table,)), console)
+    if result.interrupted:
+        console.print(f"stopped after {result.steps} of {count} steps", style="yellow")
+        raise click.exceptions.Exit(130)
+
+
+def apply_settings(trainer: Trainer, settings: tuple[str, ...]) -> None:
+    """Set host slots from `SLOT=X` texts. Raises for what is no number or no host slot."""
+    for text in settings:
+        name, equals, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number = float("nan")
+        if not equals or number != number:
+            raise click.BadParameter(f"{text!r} is not SLOT=NUMBER, such as LR=1e-4", param_hint="--set")
+        trainer.signals[name.strip()] = number
+
+
+def run_summary(trainer: Trainer, result: RunResult, seed: int) -> tuple[tuple[str, str], ...]:
+    """What was run, where and how fast."""
+    plan = trainer.plan
+    return (
+        ("program", f"{plan.program}, variant {plan.variant}, {plan.precision}"),
+        ("layout fingerprint", plan.layout_hash),
+        ("semantics", plan.semantics_hash),
+        ("backend", trainer.backend.name),
+        ("seed", str(seed)),
+        ("steps", f"{result.steps} in {result.seconds:.2f} s, {result.rate:.1f} a second"),
+    )
+
+
+def signals_table(trainer: Trainer) -> Table:
+    """Every diagnostic as last published, with refused observations where there were any."""
+    rows = [
+        (name, f"{value:.6g}" if isinstance(value, float) else str(value))
+        for name, value in trainer.diagnostics().items()
+    ]
+    refused = {name: bad for name, (bad, _) in trainer.health().items() if bad}
+    note = "refused observations (NaN, inf, too large): " + ", ".join(f"{n} {b}" for n, b in refused.items())
+    return Table("Signals", ("signal", "value"), tuple(rows), note if refused else "")
+
+
+def _default_steps(trainer: Trainer, step: str | None) -> int:
+    chosen = next((s for s in trainer.plan.steps if step in (None, s.name)), None)
+    if chosen is None or chosen.repeat is None:
+        help = "Give --steps, or `repeat:` in the spec."
+        raise fail(
+            TrainerError, "FH543", f"step {step or 'of the program'} says no number of steps", help=help
+        )
+    return chosen.repeat
