@@ -334,7 +334,7 @@ SCHEDULE = (
         "FH302",
         "grid-limit",
         "A launch needs no block, or more blocks than a device launch can have.",
-        "Change the kernel"s `grid:` or the dims behind it.",
+        "Change the kernel's `grid:` or the dims behind it.",
     ),
     Rule(
         "FH303",
@@ -345,7 +345,7 @@ SCHEDULE = (
     Rule(
         "FH304",
         "arena-overflow",
-        "The step buffers that live at one time pass the arena"s limit.",
+        "The step buffers that live at one time pass the arena's limit.",
         "Lower a dim, or make the largest buffers named smaller.",
     ),
     Rule(
@@ -389,7 +389,7 @@ EMISSION = (
     Rule(
         "FH406",
         "signature-clash",
-        "Two things in a kernel"s generated signature have one name, or one that the prelude uses.",
+        "Two things in a kernel's generated signature have one name, or one that the prelude uses.",
         "Rename a parameter, workspace, const or shape symbol.",
     ),
     Rule(
@@ -402,19 +402,19 @@ EMISSION = (
         "FH408",
         "not-written",
         "A generated folder cannot be read or written, or a path would leave it.",
-        "Check the folder"s permissions and the disk; nothing was left half written.",
+        "Check the folder's permissions and the disk; nothing was left half written.",
     ),
     Rule(
         "FH411",
         "libm-name",
         "A kernel calls the C or C++ library, whose bits differ between host and GPU.",
-        "Use the prelude"s functions: exp_ log_ tanh_ sin_ cos_ sqrt_ fma_ and so on.",
+        "Use the prelude's functions: exp_ log_ tanh_ sin_ cos_ sqrt_ fma_ and so on.",
     ),
     Rule(
         "FH412",
         "intrinsic",
-        "A kernel uses a compiler"s own names: fast intrinsics round differently.",
-        "Use the prelude"s functions.",
+        "A kernel uses a compiler's own names: fast intrinsics round differently.",
+        "Use the prelude's functions.",
     ),
     Rule(
         "FH413",
