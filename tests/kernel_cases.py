@@ -1,9 +1,9 @@
 """What a library kernel is tried on: its YAML examples, odd sizes and special values, as plain arrays.
 
-An example is a mapping of symbols to sizes and of parameters to values. A value is a list, a number, a generator
-(`normal`, `uniform`, `zeros`, `ones`, `{integers: [low, high]}`), `{count: other}` (how many of another parameter
-are not 0); for a `many` parameter one of these or a list of rows `{n, fill}`; for a bound `{slot, triple, floor}`.
-Parameters that are only written are left out.
+An example is a mapping of symbols to sizes and of parameters to values. A value is a list, a number, a
+generator (`normal`, `uniform`, `zeros`, `ones`, `{integers: [low, high]}`) or `{count: other}` (how many of
+another parameter are not 0); for a `many` parameter one of these or a list of rows `{n, fill}`; for a bound
+`{slot, triple, floor}`. Parameters that are only written are left out.
 """
 
 from __future__ import annotations
