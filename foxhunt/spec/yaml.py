@@ -168,6 +168,7 @@ class _Builder:
             try:
                 value = resolve_plain(value)
             except BadScalar as bad:
+                value = 0  # fits where a number does, so that no second finding follows
                 at = Location(self.path, *place)
                 self.findings.append(_found("FH107", str(bad), at, bad.help))
         self.add(value, place, event, 1)
@@ -203,10 +204,12 @@ class _Builder:
         if frame is not None and frame.marks is not None and frame.key is None:
             raise self.not_a_key("an alias", event)
         if event.anchor not in self.anchors:
-            raise self.stop("FH106", f"there is no anchor &{preview(event.anchor)} before this alias", event)
+            raise self.stop(
+                "FH106", f"there is no anchor `&{shorten(event.anchor)}` before this alias", event
+            )
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            raise self.stop("FH106", f"the alias *{preview(event.anchor)} contains itself", event)
+            raise self.stop("FH106", f"the alias `*{shorten(event.anchor)}` contains itself", event)
         value, weight, _ = anchored
         self.add(value, (event.start_mark.line + 1, event.start_mark.column + 1), event, weight)
 
