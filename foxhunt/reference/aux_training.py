@@ -24,7 +24,7 @@ HEADS = (("dir_w", "dir_b"), ("reg_w", "reg_b"))
 
 
 TRUNK = tuple(name for layer in LAYERS for name in layer)
-GROUPS = {"WEIGHT_BOUND[0]": TRUNK, "WEIGHT_BOUND[1]": tuple(name for head in HEADS for name in head)}
+GROUPS = {"TRUNK_WEIGHT_BOUND": TRUNK, "HEADS_WEIGHT_BOUND": tuple(name for head in HEADS for name in head)}
 FLOOR = 1e-8  # of bounds
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 

@@ -94,18 +94,20 @@ def test_the_first_step_is_neither_clipped_nor_clamped():
         large = np.abs(gradients[name]) > 1e-6
         assert np.allclose(state.m[name], 0.1 * gradients[name])
         assert np.allclose(np.abs(state.params[name] - w)[large], 0.1, rtol=1e-2), "Adam's first step is lr"
-    assert state.slot("WEIGHT_BOUND[1]").x == p99_abs(*(state.params[n] for n in GROUPS["WEIGHT_BOUND[1]"]))
+    assert state.slot("HEADS_WEIGHT_BOUND").x == p99_abs(
+        *(state.params[n] for n in GROUPS["HEADS_WEIGHT_BOUND"])
+    )
 
 
 def test_later_steps_are_clamped_at_the_bound_of_the_step_before():
     weights, batch = small()
     state = State(weights)
     train_step(state, batch, Controls(lr=0.1))
-    limit = state.slot("WEIGHT_BOUND[0]").x
+    limit = state.slot("TRUNK_WEIGHT_BOUND").x
     state.params["aux_w1"][0, 0] = 100.0
     train_step(state, batch, Controls(lr=0.1))
     assert state.params["aux_w1"][0, 0] == limit
-    assert state.slot("WEIGHT_BOUND[0]").lag > limit, "the oracle saw the weights before the clamp"
+    assert state.slot("TRUNK_WEIGHT_BOUND").lag > limit, "the oracle saw the weights before the clamp"
 
 
 def test_gradients_are_clipped_to_the_norm_known_at_the_start_of_the_step():
