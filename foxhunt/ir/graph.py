@@ -1,11 +1,9 @@
-"""The hazard graph of one step: who must end before whom, and why. The only importer of networkx."""
+"""The hazard graph of one step: who must end before whom, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
-
-import networkx as nx
 
 from foxhunt.diagnostics import SpecError, fail
 from foxhunt.ir.access import accesses
@@ -124,8 +122,7 @@ def _topological(launches: tuple[Launch, ...], hazards: Hazards) -> list[int]:
 
 
 def _cycle(launches: tuple[Launch, ...], hazards: Hazards, stuck: set[int]) -> SpecError:
-    graph = nx.DiGraph(edge for edge in hazards if stuck.issuperset(edge))
-    edges = [(a, b) for a, b, *_ in nx.find_cycle(graph)]
+    edges = _circle(hazards, stuck)
     names = [launches[a].name for a, _ in edges]
     shown = names if len(names) < 12 else [*names[:6], "…", *names[-5:]]
     reasons = [f"{launches[a].name} → {launches[b].name}: {' '.join(hazards[a, b])}" for a, b in edges[:6]]
@@ -138,6 +135,20 @@ def _cycle(launches: tuple[Launch, ...], hazards: Hazards, stuck: set[int]) -> S
     )
     assert isinstance(error, SpecError)
     return error
+
+
+def _circle(hazards: Hazards, stuck: set[int]) -> list[tuple[int, int]]:
+    """The edges of one circle: all that is stuck waits for something stuck, so walk back until one recurs."""
+    waits_for = {after: before for before, after in hazards if before in stuck and after in stuck}
+    path = [min(stuck)]
+    seen = {path[0]: 0}
+    while (before := waits_for[path[-1]]) not in seen:
+        seen[before] = len(path)
+        path.append(before)
+    circle = path[seen[before] :][::-1]
+    first = circle.index(min(circle))
+    circle = circle[first:] + circle[:first]
+    return list(zip(circle, [*circle[1:], circle[0]], strict=True))
 
 
 def _uncovered(order: list[int], hazards: Hazards) -> set[tuple[int, int]]:

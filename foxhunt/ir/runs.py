@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from foxhunt.diagnostics import Location
 from foxhunt.ir.findings import Findings
@@ -83,19 +84,25 @@ def place_runs(runs: Iterable[Run], what: str, findings: Findings, after_written
             line.take(run.written, run.count, run.name)
         starts[run.name] = run.written
     floor = line.taken[-1][1] if line.taken and after_written else 0
-    open_runs = []
+    for run in _kept(runs):
+        if line.clash(run.locked or 0, run.count) is None:
+            line.take(run.locked or 0, run.count, run.name)
+            starts[run.name] = run.locked or 0
     for run in runs:
-        if run.written is not None:
-            continue
-        if run.locked is not None and line.clash(run.locked, run.count) is None:
-            line.take(run.locked, run.count, run.name)
-            starts[run.name] = run.locked
-        else:
-            open_runs.append(run)
-    for run in open_runs:
-        starts[run.name] = line.lowest(run, floor)
-        line.take(starts[run.name], run.count, run.name)
+        if run.name not in starts:
+            starts[run.name] = line.lowest(run, floor)
+            line.take(starts[run.name], run.count, run.name)
     return Placement(starts, line.taken[-1][1] if line.taken else 0)
+
+
+def _kept(runs: list[Run]) -> list[Run]:
+    """The locked runs that still fit before the next one: of two that clash, the one that has grown moves."""
+    locked = sorted(
+        (r for r in runs if r.written is None and r.locked is not None), key=lambda r: r.locked or 0
+    )
+    following = [run.locked or 0 for run in locked[1:]]
+    ends = [(run.locked or 0) + run.count for run in locked]
+    return [run for run, end, after in zip_longest(locked, ends, following) if after is None or end <= after]
 
 
 def _align(position: int, alignment: int) -> int:

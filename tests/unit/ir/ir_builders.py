@@ -28,7 +28,8 @@ KERNELS = """
 - {kernel: tick, params: {t: {kind: counter}, y: {access: write, shape: [...n]}}}
 - {kernel: noise, params: {r: {kind: rng}, y: {access: write, shape: [...n]}}}
 - {kernel: count, params: {x: {shape: [...n]}, y: {access: write, dtype: i64}}}
-- {kernel: work, params: {x: {shape: [n]}}, workspace: {part: {shape: [n, SPLITS], dtype: i32}}, tickets: SPLITS}
+- {kernel: work, tickets: SPLITS, params: {x: {shape: [n]}},
+   workspace: {part: {shape: [n, SPLITS], dtype: i32}}}
 - {kernel: p99, kind: statistic, degenerate: zero,
    params: {x: {shape: [...n], many: true}, y: {access: write, shape: [1]}}}
 - {kernel: util, kind: statistic, params: {x: {shape: [B, K]}, y: {access: write, shape: [K]}}}
