@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -19,6 +19,7 @@ from foxhunt.runtime.views import finest_views
 
 FORMAT = 1
 _SHOWN = 5
+_KINDS = ("param", "isv", "state", "counter", "wiener", "moment")  # what a person looks for first
 
 
 @dataclass(frozen=True)
@@ -89,17 +90,29 @@ def _layout_problems(metadata: Mapping[str, Any], plan: Plan, at: Location) -> t
     if metadata.get("layout") == plan.layout_hash:
         return ()
     raw = metadata.get("lines")
-    theirs = [str(line) for line in raw] if isinstance(raw, list) else []
-    sides = [
-        {line.partition(" # ")[0].rstrip(): line for line in lines} for lines in (theirs, plan.layout_lines)
+    theirs, ours = _by_entry(raw if isinstance(raw, list) else []), _by_entry(plan.layout_lines)
+    keys = sorted((theirs.keys() | ours.keys()), key=lambda k: (_KINDS.index(k[0]), k[1]))
+    different = [k for k in keys if theirs.get(k) != ours.get(k)]
+    shown = [
+        f"  {sign} {side[key]}"
+        for key in different[:_SHOWN]
+        for sign, side in (("-", theirs), ("+", ours))
+        if key in side
     ]
-    gone = [f"  - {line}" for key, line in sides[0].items() if key not in sides[1]]
-    new = [f"  + {line}" for key, line in sides[1].items() if key not in sides[0]]
-    more = max(len(gone) - _SHOWN, 0) + max(len(new) - _SHOWN, 0)
-    lines = [*gone[:_SHOWN], *new[:_SHOWN], *([f"  and {more} more"] if more else [])]
-    message = "\n".join(["the checkpoint (-) has another layout than the program (+)", *lines])
+    more = [f"  and {len(different) - _SHOWN} more entries"] if len(different) > _SHOWN else []
+    message = "\n".join(["the checkpoint (-) has another layout than the program (+)", *shown, *more])
     help = "Compile the specs it was trained with, or carry it over with `foxhunt migrate`."
     return (Diagnostic("FH532", message, at, help),)
+
+
+def _by_entry(lines: Iterable[Any]) -> dict[tuple[str, str], str]:
+    """(kind, name) → layout line `<kind> <position> <name> <dtype> <shape>`, without the note after ` # `."""
+    entries = {}
+    for line in map(str, lines):
+        words = line.partition(" # ")[0].split()
+        if len(words) == 5 and words[0] in _KINDS:
+            entries[words[0], words[2]] = " ".join(words)
+    return entries
 
 
 def _tensor_problems(tensors: Tensors, plan: Plan, at: Location) -> tuple[Diagnostic, ...]:
@@ -121,6 +134,7 @@ def _warnings(metadata: Mapping[str, Any], plan: Plan, at: Location) -> tuple[Di
         warnings.append(Diagnostic("FH534", message, at, severity="warning"))
     opted_out = [b.name for b in plan.buffers if b.role == "state" and not b.checkpoint]
     if opted_out:
-        message = f"not in the checkpoint, so not resumed bit-identically: {', '.join(opted_out)}"
+        names = ", ".join(opted_out)
+        message = f"not in the checkpoint, so what depends on it is not resumed bit-identically: {names}"
         warnings.append(Diagnostic("FH534", message, at, severity="warning"))
     return tuple(warnings)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foxhunt.runtime.data import WindowOptions, future_volatility
-
-if TYPE_CHECKING:
-    from foxhunt.runtime.trainer import Trainer
 
 Classes = NDArray[np.int64]
 BLOCK = 63  # bars that are resampled together: one window
@@ -38,36 +35,6 @@ class Result:
     windows: int
     accuracy: float
     comparisons: tuple[Comparison, ...]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """What `evaluate_aux` saw: both heads and the mean losses over all held-out windows that have a label."""
-
-    direction: Result
-    regime: Result
-    dir_loss: float
-    reg_loss: float
-
-
-def evaluate_aux(trainer: Trainer, arrays: Mapping[str, NDArray[Any]]) -> HeldOut:
-    """Run step `evaluate` of program `aux` over every held-out window once and compare with the baselines.
-
-    `arrays` are those of the data source that filled the trainer.
-    """
-    source = trainer.plan.data[0]
-    options = WindowOptions(**dict(source.options))  # type: ignore[arg-type]
-    step = next(s for s in trainer.plan.steps if s.name == "evaluate")
-    trainer.run(step.repeat or 1, "evaluate")
-    losses = trainer.tensor("eval_dir_loss")
-    moves = direction_labels(arrays, arrays["eval_ends"], options) != 0
-    signs = np.where(trainer.tensor("eval_pred_tanh") > 0, 1, -1)
-    return HeldOut(
-        direction_result(signs, arrays, options),
-        regime_result(trainer.tensor("eval_reg_class").astype(np.int64), arrays, options),
-        float(losses[moves].mean(dtype=np.float64)),
-        float(trainer.tensor("eval_reg_loss").mean(dtype=np.float64)),
-    )
 
 
 def regime_labels(arrays: Mapping[str, NDArray[Any]], ends: Classes, options: WindowOptions) -> Classes:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from foxhunt.backend.base import make_backend
+from foxhunt.cli.demo import held_out
+from foxhunt.diagnostics import CheckpointError
 from foxhunt.emit.store import store
 from foxhunt.pipeline import compile_program
 from foxhunt.reference.aux_training import GROUPS, Controls, State, gather, train_step
 from foxhunt.reference.philox import Stream
 from foxhunt.runtime import checkpoint
 from foxhunt.runtime.data import load_source
-from foxhunt.runtime.evaluate import evaluate_aux
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.schedule.abi import rng_hash
 from foxhunt.spec.load import load_specs
@@ -64,7 +65,7 @@ def numpy_state(trainer):
 
 
 def test_the_first_20_steps_agree_with_numpy_in_float64_on_the_same_samples(make, bars):
-    """Tolerances: 5e-6 of every slot, 1e-5 of the largest weight of each tensor; about ten times what is seen."""
+    """Tolerances: 5e-6 of every slot, 1e-5 of each tensor's largest weight; ten times what is seen."""
     trainer = make(seed=3)
     state = numpy_state(trainer)
     for step in range(1, 21):
@@ -127,20 +128,32 @@ def test_the_trunk_has_exactly_163_072_parameters(make):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_regime_head_beats_both_baselines_on_held_out_bars(make, bars, seed):
+def test_the_regime_head_beats_both_baselines_on_held_out_bars(make, seed):
     trainer = make(seed)
     trainer.run(150, "train")
-    held_out = evaluate_aux(trainer, bars)
-    assert held_out.regime.windows == 1147
-    for comparison in held_out.regime.comparisons:
+    regime, _ = held_out(trainer, ROOT)
+    assert regime.windows == 1147
+    for comparison in regime.comparisons:
         if comparison.barred:
             assert comparison.lead > comparison.error > 0, comparison
 
 
-def test_evaluation_sees_every_held_out_window_and_changes_no_weight(make, bars):
+def test_evaluation_sees_every_held_out_window_and_changes_no_weight(make):
     trainer = make()
     before = trainer.tensor("trunk")
-    first = evaluate_aux(trainer, bars)
-    assert evaluate_aux(trainer, bars) == first
+    trainer.write_tensor("eval_reg_class", np.full(1147, -1, np.float32))
+    first = held_out(trainer, ROOT)
+    assert (trainer.tensor("eval_reg_class") >= 0).all()
+    assert (trainer.tensor("eval_reg_loss") > 0).all()
+    assert held_out(trainer, ROOT) == first
     assert np.array_equal(trainer.tensor("trunk"), before)
-    assert first.reg_loss > 0
+
+
+def test_the_batch_size_is_no_part_of_a_checkpoint_and_a_shape_is(make, tmp_path):
+    make().save(tmp_path / "a.safetensors")
+    specs = load_specs(ROOT / "specs")
+    checkpoint.load(tmp_path / "a.safetensors", compile_program(specs, "aux").plan)
+    with pytest.raises(CheckpointError) as error:
+        checkpoint.load(tmp_path / "a.safetensors", compile_program(specs, "aux", dims={"H1": 128}).plan)
+    assert "aux_w1 f32 [443,256]" in str(error.value)
+    assert "aux_w1 f32 [443,128]" in str(error.value)

@@ -22,10 +22,10 @@ TRACE = 400
 def plan(**changes):
     """The toy's plan, with fields replaced."""
     lines = (
-        "counter 0 foxhunt.step i64 []",
-        "isv 0 LR f32 []",
-        "isv 4 LOSS f32 []",
-        "param 0 w f32 [4, 3]",
+        "counter 0 foxhunt.step i64 [1]",
+        "isv 0 LR f32 [1]",
+        "isv 4 LOSS f32 [1]",
+        "param 0 w f32 [4,3]",
         "param 12 b f32 [3]",
     )
     toy = Plan(

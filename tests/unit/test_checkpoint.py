@@ -234,29 +234,29 @@ def test_a_missing_file_or_a_folder_is_one_clear_message(tmp_path):
 def test_another_layout_is_refused_naming_both_sides(tmp_path):
     path = saved(tmp_path)
     lines = (
-        *(line.replace("w f32 [4, 3]", "w f32 [4, 4]") for line in plan().layout_lines),
-        "isv 9 NEW f32 []",
+        *(line.replace("w f32 [4,3]", "w f32 [4,4]") for line in plan().layout_lines),
+        "isv 9 NEW f32 [1]",
     )
     with pytest.raises(CheckpointError) as error:
         checkpoint.load(path, plan(layout_hash="d" * 64, layout_lines=lines))
     text = str(error.value)
     assert error.value.diagnostics[0].code == "FH532"
-    assert "- param 0 w f32 [4, 3]" in text
-    assert "+ param 0 w f32 [4, 4]" in text
-    assert "+ isv 9 NEW f32 []" in text
+    assert "- param 0 w f32 [4,3]" in text
+    assert "+ param 0 w f32 [4,4]" in text
+    assert "+ isv 9 NEW f32 [1]" in text
     assert "param 12 b" not in text
 
 
 def test_a_great_difference_names_the_first_entries_and_counts_the_rest(tmp_path):
     path = saved(tmp_path)
-    lines = tuple(f"isv {i} S{i} f32 []" for i in range(100))
-    with pytest.raises(CheckpointError, match="and 95 more"):
+    lines = tuple(f"isv {i} S{i} f32 [1]" for i in range(100))
+    with pytest.raises(CheckpointError, match="and 100 more entries"):
         checkpoint.load(path, plan(layout_hash="d" * 64, layout_lines=lines))
 
 
 def test_retirement_notes_are_no_difference(tmp_path):
     path = saved(tmp_path)
-    lines = (plan().layout_lines[0] + " # retired: not used", "isv 9 NEW f32 []", *plan().layout_lines[1:])
+    lines = (plan().layout_lines[0] + " # retired: not used", "isv 9 NEW f32 [1]", *plan().layout_lines[1:])
     with pytest.raises(CheckpointError) as error:
         checkpoint.load(path, plan(layout_hash="d" * 64, layout_lines=lines))
     assert "foxhunt.step" not in str(error.value)
