@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 WIDTH = 100
@@ -13,8 +15,8 @@ WIDTH = 100
 def literal(value: Any, indent: int = 0) -> str:
     """Python text of dataclasses, tuples, numbers, texts and None, one line if it is short.
 
-    A dataclass with defaults left alone leaves them out; fields without a default stand by position where the
-    value fits a line, by name otherwise.
+    Fields without a default stand by position on one line, by name on several; defaults left alone are left
+    out.
 
     >>> literal((1, -0.0, "a", None, float("inf")))
     '(1, -0.0, "a", None, float("inf"))'
@@ -23,57 +25,64 @@ def literal(value: Any, indent: int = 0) -> str:
     if flat is not None:
         return flat
     pad = " " * (indent + 4)
-    if dataclasses.is_dataclass(value):
-        rows = [f"{n}={literal(v, indent + 4)}" for n, v, _ in _fields(value)]
-        return f"{type(value).__name__}(\n" + "".join(f"{pad}{r},\n" for r in rows) + " " * indent + ")"
     if isinstance(value, tuple):
         rows = [literal(v, indent + 4) for v in value]
         return "(\n" + "".join(f"{pad}{r},\n" for r in rows) + " " * indent + ")"
+    if _is_record(value):
+        rows = [f"{n}={literal(v, indent + 4)}" for n, v, _ in _fields(value)]
+        return f"{type(value).__name__}(\n" + "".join(f"{pad}{r},\n" for r in rows) + " " * indent + ")"
     return _atom(value)
 
 
-def names(value: Any) -> set[str]:
-    """The names of all dataclasses inside a value."""
-    if isinstance(value, tuple):
-        return set().union(*map(names, value)) if value else set()
-    if dataclasses.is_dataclass(value):
-        return {type(value).__name__}.union(
-            *(names(getattr(value, f.name)) for f in dataclasses.fields(value))
-        )
-    return set()
+def names(value: Any, text: str) -> list[str]:
+    """The dataclasses of `value`'s module that its text calls, sorted: what has to be imported."""
+    module = vars(sys.modules[type(value).__module__])
+    return sorted(n for n, v in module.items() if dataclasses.is_dataclass(v) and f"{n}(" in text)
+
+
+def _is_record(value: Any) -> bool:
+    return hasattr(type(value), "__dataclass_fields__")
+
+
+@cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((f.name, f.default) for f in dataclasses.fields(kind))
 
 
 def _fields(value: Any) -> Iterator[tuple[str, Any, bool]]:
     """Name, value, and whether the field has no default; defaults that were left alone are skipped."""
-    for f in dataclasses.fields(value):
-        found = getattr(value, f.name)
-        required = f.default is dataclasses.MISSING
-        if required or found != f.default or _atom(found) != _atom(f.default):
-            yield f.name, found, required
+    for name, default in _defaults(type(value)):
+        found = getattr(value, name)
+        required = default is dataclasses.MISSING
+        if required or found != default or _atom(found) != _atom(default):
+            yield name, found, required
 
 
 def _flat(value: Any, room: int) -> str | None:
     """One line of text, or None where it would be longer than `room`."""
     if isinstance(value, tuple):
-        parts = []
-        for v in value:
-            part = _flat(v, room)
-            room -= len(part) + 2 if part is not None else room + 1
-            if part is None or room < 0:
-                return None
-            parts.append(part)
-        return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-    if dataclasses.is_dataclass(value):
-        parts = []
-        for name, v, required in _fields(value):
-            part = _flat(v, room)
-            if part is None:
-                return None
-            parts.append(part if required else f"{name}={part}")
-        text = f"{type(value).__name__}({', '.join(parts)})"
-        return text if len(text) <= room else None
+        found = _parts((("", v) for v in value), room - 2)
+        return None if found is None else f"({found},)" if len(value) == 1 else f"({found})"
+    if _is_record(value):
+        name = type(value).__name__
+        found = _parts((("" if r else f"{n}=", v) for n, v, r in _fields(value)), room - len(name) - 2)
+        return None if found is None else f"{name}({found})"
     text = _atom(value)
     return text if len(text) <= room else None
+
+
+def _parts(values: Iterator[tuple[str, Any]], room: int) -> str | None:
+    """Values behind their labels, joined by commas; None as soon as there is no room."""
+    parts: list[str] = []
+    for label, value in values:
+        part = _flat(value, room - len(label))
+        if part is None:
+            return None
+        parts.append(label + part)
+        room -= len(parts[-1]) + 2
+        if room < -2:
+            return None
+    return ", ".join(parts)
 
 
 def _atom(value: Any) -> str:

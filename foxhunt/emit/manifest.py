@@ -26,7 +26,20 @@ def manifest(schedule: Schedule, files: Iterable[str]) -> str:
         "steps": {s.name: _step(s) for s in schedule.steps},
         "resets": {s.name: _step(s) for s in schedule.resets},
     }
-    return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=True) + "\n"
+    return _text(data, 4) + "\n"
+
+
+def _text(value: Any, levels: int, indent: int = 0) -> str:
+    """JSON with the outer `levels` of objects and lists one member a line, each deeper value on one line."""
+    pad = " " * (indent + 1)
+    if levels and value and isinstance(value, dict):
+        rows = [f"{json.dumps(k)}: {_text(v, levels - 1, indent + 1)}" for k, v in sorted(value.items())]
+    elif levels and value and isinstance(value, list):
+        rows = [_text(v, levels - 1, indent + 1) for v in value]
+    else:
+        return json.dumps(value, sort_keys=True)
+    opening, closing = "{}" if isinstance(value, dict) else "[]"
+    return opening + "\n" + ",\n".join(pad + r for r in rows) + "\n" + " " * indent + closing
 
 
 def _arena(schedule: Schedule) -> dict[str, Any]:

@@ -177,9 +177,10 @@ def _layout(schedule: Schedule, entries: Iterable[FusedLaunch]) -> Mapping[str, 
 def _trainer(schedule: Schedule, plan: Any) -> Mapping[str, Any]:
     program = schedule.laid_out.program
     launches = sum(len(s.launches) for s in schedule.steps)
+    text = literal(plan)
     return {
         "title": f"Program {program.name}: {len(program.steps)} steps, {launches} launches.",
         "program": program.name,
-        "imports": sorted(names(plan)),
-        "plan": f"PLAN = {literal(plan)}",
+        "imports": names(plan, text),
+        "plan": f"PLAN = {text}",
     }
