@@ -43,16 +43,16 @@ def _hazards(launches: tuple[Launch, ...], system: int) -> Hazards:
     """
     state: dict[str, Intervals] = {}
     hazards: Hazards = {}
-    deferred: list[tuple[int, Range]] = []
+    deferred: list[tuple[int, Range, Access]] = []
     items = len(launches) - system
     for k, launch in enumerate(launches):
         if k == items:
-            for writer, found in deferred:
-                _touch(state, hazards, writer, [(found, Access.UPDATE)])
+            for writer, found, access in deferred:
+                _touch(state, hazards, writer, [(found, access)])
         touched = []
         for touch in accesses(launch):
             if touch.slot_write:
-                deferred.append((k, touch.range))
+                deferred.append((k, touch.range, touch.access))
             else:
                 touched.append((touch.range, touch.access))
         _touch(state, hazards, k, touched)
