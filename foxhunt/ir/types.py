@@ -1,9 +1,9 @@
 """The intermediate representations between specs and emitted files: frozen values, nothing else.
 
-Three forms follow one another. `Program` (from resolve): every name is a range of the *entity* it belongs to.
-`LaidOutProgram` (from lay out): the same launches with ranges of real *allocations*, plus positions. `StepGraph` (from
-graph): the launches of one step, system launches included, with every hazard and its reason. The schedule is in
-`foxhunt.schedule.types`.
+Three forms follow one another. `Program` (from resolve): every name is a range of the *entity* it belongs
+to. `LaidOutProgram` (from lay out): the same launches with ranges of real *allocations*, plus positions.
+`StepGraph` (from graph): the launches of one step, system launches included, with every hazard and its
+reason. The schedule is in `foxhunt.schedule.types`.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Range:
 class Argument:
     """What one kernel parameter is bound to in one launch.
 
-    `ranges` has one entry unless the parameter is `many`. A `bound` or `slot` argument has the slot's range; a bound's
-    Wiener triple range is in `triple` after layout. An `rng` argument has no range.
+    `ranges` has one entry unless the parameter is `many`. A `bound` or `slot` argument has the slot's range;
+    a bound's Wiener triple range is in `triple` after layout. An `rng` argument has no range.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Counter:
 
 @dataclass(frozen=True)
 class Observation:
-    """One scratch position: output `output` of producer `producer` at foreach index `index`, folded into `slot`."""
+    """One scratch position: output `output` of `producer` at foreach index `index`, folded into `slot`."""
 
     producer: str  # the declared name, without foreach index
     output: str
