@@ -11,21 +11,13 @@ from types import FrameType
 
 @contextmanager
 def whole_steps() -> Iterator[None]:
-    """Hold back SIGINT until the block ends, so that state is that of a whole number of steps.
-
-    A second one is delivered at once.
-    """
+    """Hold back SIGINT until the block ends, so that state is that of a whole number of steps."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
     held: list[tuple[int, FrameType | None]] = []
-
-    def hold(number: int, frame: FrameType | None) -> None:
-        held.append((number, frame))
-        signal.signal(signal.SIGINT, handler)
-
-    signal.signal(signal.SIGINT, hold)
+    signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
     try:
         yield
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -26,7 +26,7 @@ from foxhunt.runtime.signals import Signals, Value
 from foxhunt.runtime.views import finest_views, unknown
 
 log = logging.getLogger(__name__)
-_CHUNK = 16  # steps enqueued between two looks at Ctrl-C
+_CHUNK = 16  # steps enqueued at once
 _POLL = 20e-6  # seconds
 
 
@@ -94,13 +94,21 @@ class Trainer:
                 f"run takes n ≥ 0 and per_graph from 1 to {self.plan.ingest_rows}, not {n} and {per_graph}"
             )
             raise fail(TrainerError, "FH543", message)
-        while n > 0:
-            count = min(n, max(_CHUNK // per_graph, 1) * per_graph)
-            with whole_steps(), self._failing():
-                self._commit(count)
-                self.backend.run(chosen, count, per_graph)
-                self._enqueued += count
-            n -= count
+        chunk = 1 if self._debug else max(_CHUNK // per_graph, 1) * per_graph
+        try:
+            while n > 0:
+                count = min(n, chunk)
+                with whole_steps() if self._debug else nullcontext():
+                    self._commit(count)
+                    self.backend.run(chosen, count, per_graph)
+                    self._enqueued += count
+                n -= count
+        except KeyboardInterrupt:
+            self._settle()  # a backend takes one only between two steps, but perhaps before they were counted
+            raise
+        except BaseException:
+            self._failed = True
+            raise
 
     def reset(self, policy: str) -> None:
         """Put every entry of a reset policy back to its first value; slots together with their triples.
