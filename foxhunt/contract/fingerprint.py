@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,7 +22,7 @@ class Fingerprint:
 
 
 def fingerprint(laid_out: LaidOutProgram, rendered_kernels: Mapping[str, str]) -> Fingerprint:
-    """The fingerprint of a program whose kernels have the text `rendered_kernels` (name → C++ source).
+    """The fingerprint of a program and its `rendered_kernels` (path → comment-stripped C++ text).
 
     Neither hash depends on YAML formatting, file names, comments, dims that no checkpointed shape has, the
     version of the tool or the machine.
@@ -80,24 +79,4 @@ def _declared(laid_out: LaidOutProgram) -> Iterator[str]:
 def _sources(rendered: Mapping[str, str]) -> Iterator[str]:
     for name in sorted(rendered):
         yield f"kernel {name}"
-        yield from strip_comments(rendered[name])
-
-
-_TOKEN = re.compile(
-    r"""//(?:\\\r?\n|[^\n])*          # a comment to the end of the line, spliced lines included
-    |/\*.*?\*/                        # a block comment
-    |"(?:\\.|[^"\\\n])*"              # text keeps what looks like a comment
-    |'(?:\\.|[^'\\\n])*'""",
-    re.DOTALL | re.VERBOSE,
-)
-
-
-def strip_comments(source: str) -> list[str]:
-    """The lines of C++ source without comments, blank lines and spare blanks.
-
-    >>> strip_comments('int a;  // one\\n/* two */\\n  s = "//";')
-    ['int a;', 's = "//";']
-    """
-    code = _TOKEN.sub(lambda m: " " if m.group().startswith("/") else m.group(), source)
-    lines = (" ".join(line.split()) for line in code.splitlines())
-    return [line for line in lines if line]
+        yield rendered[name]

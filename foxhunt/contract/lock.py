@@ -29,12 +29,20 @@ _HASH = re.compile(r"(layout|semantics) ([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between the lock and the specs. `name` is the entry's name now, or what it was."""
+    """One difference between the lock and the specs. `name` is the entry's name now, or what it was.
+
+    `at` is where the entry is declared; a deleted one has none.
+    """
 
     kind: ChangeKind
     name: str
     before: LayoutEntry | None
     after: LayoutEntry | None
+    at: Location | None = None
+
+    def __str__(self) -> str:
+        """The change in words."""
+        return self.text
 
     @property
     def text(self) -> str:
@@ -127,6 +135,7 @@ def compare(lock: Lock, laid_out: LaidOutProgram) -> tuple[Change, ...]:
     """What has changed since the lock, by (kind, position); nothing for equal layouts and notes."""
     old = {(e.kind, e.name): e for e in lock.entries}
     new = {(e.kind, e.name): e for e in laid_out.entries}
+    places = _declared(laid_out)
     changes = []
     for key, after in new.items():
         before = old.pop(key, None)
@@ -135,9 +144,19 @@ def compare(lock: Lock, laid_out: LaidOutProgram) -> tuple[Change, ...]:
             before = old.pop((after.kind, renamed), None) if renamed is not None else None
         kind = _kind(before, after)
         if kind is not None:
-            changes.append(Change(kind, after.name, before, after))
+            changes.append(Change(kind, after.name, before, after, _place(places, after.name)))
     changes += [Change("delete", e.name, e, None) for e in old.values()]
     return tuple(sorted(changes, key=_order))
+
+
+def _declared(laid_out: LaidOutProgram) -> dict[str, Location]:
+    program = laid_out.program
+    found = {s.name: s.at for s in program.slots} | {c.name: c.at for c in program.counters}
+    return found | {t.name: t.at for t in program.tensors if t.role != "workspace"}
+
+
+def _place(places: dict[str, Location], name: str) -> Location | None:
+    return places.get(name) or places.get(name.rpartition(".")[0])
 
 
 def _order(change: Change) -> tuple[str, int, str]:
@@ -183,4 +202,6 @@ def _findings(changes: list[Change]) -> Iterator[Diagnostic]:
     for change in changes:
         name = min(change.owners, key=len)
         help = f"put it back, or accept that older checkpoints do not load: `--break {name}`"
-        yield Diagnostic("FH603", f"the layout would change: {change.text}", Location(LOCK_FILE), help)
+        yield Diagnostic(
+            "FH603", f"the layout would change: {change}", change.at or Location(LOCK_FILE), help
+        )

@@ -32,7 +32,7 @@ def lock_text(text=BASE):
 
 def changes(old, new):
     lock = parse_lock(lock_text(old))
-    return [(c.kind, c.text) for c in compare(lock, build(new, lock=lock).laid_out)]
+    return [(c.kind, str(c)) for c in compare(lock, build(new, lock=lock).laid_out)]
 
 
 def test_the_lock_comes_back_as_it_was_written():
