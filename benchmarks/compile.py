@@ -118,6 +118,8 @@ def main() -> None:
     parser.add_argument("--host-batch", type=int, default=256)
     parser.add_argument("--json", type=Path, help="write the numbers here")
     options = parser.parse_args()
+    options.json = options.json and options.json.resolve()
+    os.chdir(ROOT)  # programs name their data files from the root
     console = Console(width=100)
     with console.status("shipped programs"):
         results: dict[str, Any] = shipped(options.repeats)

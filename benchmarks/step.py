@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
@@ -180,6 +181,8 @@ def main() -> None:
     parser.add_argument("--no-aux", action="store_true", help="leave program aux out")
     parser.add_argument("--json", type=Path, help="write all samples here")
     options = parser.parse_args()
+    options.json = options.json and options.json.resolve()
+    os.chdir(Path(__file__).resolve().parents[1])  # programs name their data files from the root
     console = Console(width=100)
     results: dict[str, Any] = {
         "precision": options.precision,
