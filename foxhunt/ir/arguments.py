@@ -122,11 +122,11 @@ def _misfit(param: spec.KernelParam, reference: Reference) -> tuple[str, str, st
         code = "FH215" if kind == "bound" else "FH214"
         hint = "a limit comes from a slot that has a `floor`" if kind == "bound" else ""
         return f"{_WORDS[_KINDS[kind]]}, but {text} is {_WORDS[reference.kind]}", code, hint
-    if kind == "bound" and (slot is None or slot.floor is None):
-        return f"a bound, but slot {text} has no floor", "FH215", "give the slot a `floor:`"
     if kind == "bound" and slot is not None and slot.source != "producer":
         hint = "only an observed slot can be inactive until it is known"
         return f"a bound, but slot {text} has source {slot.source}", "FH215", hint
+    if kind == "bound" and (slot is None or slot.floor is None):
+        return f"a bound, but slot {text} has no floor", "FH215", "give the slot a `floor:`"
     if kind == "slot" and param.access != "read" and slot is not None and slot.source != "kernel":
         return f"a slot to write, but {text} has source {slot.source}", "FH254", _WRITABLE[slot.source]
     wrong = next((r for r in reference.ranges if r.dtype.name != param.dtype), None)

@@ -211,7 +211,7 @@ class StepExpander:
         if name in self.library.broken:
             return
         if producer is None:
-            hint = self.findings.nearest(name, self.library.producers)
+            hint = self.findings.nearest(name, [*self.library.producers, *self.library.broken])
             self.findings.add("FH201", f"unknown producer {name}", at, hint)
             return
         if producer.declared.retired is not None:
