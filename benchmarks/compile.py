@@ -41,7 +41,7 @@ def foxhunt(*arguments: str, cwd: Path) -> float:
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     elapsed = time.perf_counter() - begin
     if done.returncode:
-        sys.exit(f"foxhunt {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        sys.exit(f"foxhunt {' '.join(arguments)} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return elapsed
 
 
@@ -63,7 +63,7 @@ def synthetic(folder: Path, n: int) -> None:
         source = f"x{c}_{d - 1}" if d else "seen"
         items.append(f"      - {{kernel: ema, args: {{x: {source}, s: x{c}_{d}}}, as: c{c}_{d}}}")
     names = ", ".join(f"watch_{i}" for i in range(half))
-    diagnostics = [f"  - {{name: SET_{i}}}" for i in range(half)]
+    diagnostics = [f"  - {{name: {kind}_{i}}}" for kind in ("SET", "SEEN") for i in range(half)]
     lines = [f"program: big{n}", "dims: {N: 1024}", "isv:", *slots, "buffers:", *buffers]
     lines += ["producers:", *producers, "steps:", "  - name: train", "    items:", *items]
     lines += [f"      - producers: [{names}]", "diagnostics:", *diagnostics]
