@@ -89,7 +89,7 @@ def _task(number: int, task: Task, kernels: Mapping[str, KernelText], words: lis
             "members": members,
             "domain": members[0]["domain"],
             "shared": f"StatisticsShared<{task.block}, {passes}>",
-            "threads": "fibers",
+            "threads": "one",
         }
     else:
         launch = task.launches[0]

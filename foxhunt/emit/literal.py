@@ -51,7 +51,7 @@ def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
 
 def _fields(value: Any) -> Iterator[tuple[str, Any, bool]]:
     """Name, value, and whether the field has no default; defaults that were left alone are skipped."""
-    for name, default in _defaults(type(value)):
+    for name, default in _defaults(type(value)):  # type: ignore[arg-type]  # a class is hashable
         found = getattr(value, name)
         required = default is dataclasses.MISSING
         if required or found != default or _atom(found) != _atom(default):
