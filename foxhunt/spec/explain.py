@@ -16,6 +16,7 @@ from foxhunt.spec.positions import Map, Seq, locate
 from foxhunt.spec.text import describe, nearest, shorten
 
 Path = tuple[str | int, ...]
+MAX_ERRORS = 400
 
 _WANTED = {
     "string_type": "a text",
@@ -49,17 +50,23 @@ class _Problem:
 def explain(error: ValidationError, root: Map, model: type[Entry]) -> tuple[Diagnostic, ...]:
     """The diagnostics of `error`, which validating `root` as `model` raised."""
     groups: dict[Path, list[_Problem]] = {}
-    for found in error.errors(include_url=False, include_input=False):
+    errors = error.errors(include_url=False, include_input=False)
+    for found in errors[:MAX_ERRORS]:
         kind = found["type"]
         path = _written_path(root, found["loc"], last_is_key=kind in ("missing", "extra_forbidden"))
         of_key = found["loc"][-1:] == ("[key]",)
         groups.setdefault(path, []).append(_Problem(path, kind, found.get("ctx", {}), of_key))
-    return tuple(
+    findings = [
         diagnostic
         for path, problems in groups.items()
         if not _is_shadowed(path, problems, groups)
         for diagnostic in _explain_group(path, problems, root, model)
-    )
+    ]
+    if len(errors) > MAX_ERRORS:
+        findings.append(
+            Diagnostic("FH104", f"{len(errors) - MAX_ERRORS} more mistakes are not shown", root.at)
+        )
+    return tuple(findings)
 
 
 def _written_path(root: Map, loc: Path, last_is_key: bool) -> Path:
@@ -139,6 +146,10 @@ def _wrong_value(path: Path, problems: list[_Problem], root: Map) -> Diagnostic:
             help = "in YAML 1.2 only `true` and `false` are truth values"
         elif wanted == ["a list"]:
             help = "write it as [ … ]"
+    if isinstance(value, int | float) and path[-2:-1] in (("args",), ("with",)):
+        message = f"the literal {describe(value)} stands where {label} takes a slot, a counter or a tensor"
+        help = "a number is frozen into the graph: make it a slot, or a const of the kernel"
+        return Diagnostic("FH215", message, locate(root, path), help)
     return Diagnostic("FH112", message, locate(root, path), help)
 
 

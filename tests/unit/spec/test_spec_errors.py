@@ -164,11 +164,6 @@ def test_a_misspelt_key_is_named_with_the_nearest_right_one(findings, text, at, 
             "2:53",
             "an element of `a` must be a text, not 3",
         ),
-        (
-            "steps: [{name: t, items: [{kernel: x, args: {a: 3}}]}]",
-            "2:49",
-            "`a` must be a text or a list, not 3",
-        ),
         ("steps: [{name: t, items: [~]}]", "2:27", "an element of `items` must be a mapping, not nothing"),
         (
             "data: [{name: x, reader: y, options: {f: .nan}}]",
@@ -181,6 +176,12 @@ def test_a_wrong_value_is_named_with_what_is_allowed(findings, text, at, message
     (found,) = findings({"p/program.yaml": HEAD + text})
     assert found.code == "FH112"
     assert (place(found), found.message) == (at, message)
+
+
+def test_a_number_for_an_argument_is_a_frozen_scalar(findings):
+    (found,) = findings({"p/program.yaml": HEAD + "steps: [{name: t, items: [{kernel: x, args: {a: 3}}]}]"})
+    message = "the literal 3 stands where `a` takes a slot, a counter or a tensor"
+    assert (found.code, place(found), found.message) == ("FH215", "2:49", message)
 
 
 def test_yes_and_no_are_no_truth_values(findings):
