@@ -31,7 +31,7 @@ SPEC = (
     Rule(
         "FH104",
         "too-large",
-        "A file passes a limit on bytes, nesting, or values after aliases are expanded.",
+        "A file passes a limit on bytes, nesting, mistakes, or values after aliases are expanded.",
         "Split the file, or write the values out.",
     ),
     Rule(
@@ -616,6 +616,12 @@ RUNTIME: tuple[Rule, ...] = (
         "Mend or remove the line named.",
     ),
     Rule(
+        "FH550",
+        "run-folder",
+        "The folder of a run cannot be made.",
+        "Name another with --out, or free the name.",
+    ),
+    Rule(
         "FH580",
         "no-cuda",
         "The CUDA backend needs cupy, an NVIDIA driver and a GPU.",
@@ -707,6 +713,24 @@ CONTRACT = (
         "layout-break",
         "The specs would move, reshape, retype, rename or delete something that checkpoints hold.",
         "Put it back, retire it instead, or accept the break with `--break NAME`.",
+    ),
+    Rule(
+        "FH604",
+        "lock-stale",
+        "`layout.lock` does not say what the specs say: something was appended, moved, reshaped or retired.",
+        "Compile again and commit the lock, or put the specs back.",
+    ),
+    Rule(
+        "FH605",
+        "generated-stale",
+        "A generated file is missing, left over, edited by hand or older than specs and templates.",
+        "Compile again and commit the result; change specs or templates, never generated files.",
+    ),
+    Rule(
+        "FH606",
+        "program-gone",
+        "A generated folder belongs to a program that has no specs any more.",
+        "Delete the folder, or bring its specs back.",
     ),
 )
 

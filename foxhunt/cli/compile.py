@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from foxhunt.diagnostics import (
     Location,
     SpecError,
     fail,
-    sort_diagnostics,
 )
 
 if TYPE_CHECKING:
@@ -270,37 +269,30 @@ def _each(specs: Path, programs: tuple[str, ...], one: Callable[[SpecSet, str], 
             errors.append(error)
     if errors:
         worst = max(errors, key=lambda e: e.exit_code)
-        worst.diagnostics = sort_diagnostics(d for e in errors for d in e.diagnostics)
+        worst.diagnostics = tuple(dict.fromkeys(d for e in errors for d in e.diagnostics))
         raise worst
     return results
 
 
 def _checked(loaded: SpecSet, name: str, folder: Path) -> Timed:
-    from foxhunt.contract.lock import compare
+    from foxhunt.contract.lock import LOCK_FILE, compare
     from foxhunt.emit.store import stale
 
     lock = read_lock(folder)
     compiled = _compile(loaded, name, "default", {}, lock)
     findings = [
         Diagnostic(
-            "FH604",
-            str(change),
-            Location(str(folder / "layout.lock")),
-            "Run `foxhunt compile` and commit the lock.",
+            "FH604", f"layout.lock is not what the specs say: {c}", c.at or Location(str(folder / LOCK_FILE))
         )
-        for change in (compare(lock, compiled.laid_out) if lock else ())
+        for c in (compare(lock, compiled.laid_out) if lock else ())
     ]
     findings += [
-        Diagnostic(
-            "FH605",
-            f"{d.path} {d.reason}",
-            Location(str(folder / d.path), d.line),
-            "Run `foxhunt compile`; change specs or templates, never generated files.",
-        )
+        Diagnostic("FH605", f"{d.path} {d.reason}", Location(str(folder / d.path)))
         for d in stale(compiled.files, folder)
     ]
     if findings:
-        raise DriftError(tuple(findings))
+        help = f"`foxhunt compile {loaded.root}` brings them up to date; change specs or templates, not generated files"
+        raise DriftError((*findings[:-1], replace(findings[-1], help=help)))
     return Timed(compiled, 0.0)
 
 
