@@ -1,4 +1,4 @@
-"""The benchmark program W1 on the host computes what its NumPy float64 reference, and so its peers, compute."""
+"""The benchmark program W1 on the host computes what its NumPy float64 reference, and its peers, compute."""
 
 import sys
 from pathlib import Path
