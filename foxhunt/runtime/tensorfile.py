@@ -38,7 +38,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Any
     """Write tensors (f32, i32, u32, i64, u8; any strides) and metadata atomically. Raises CheckpointError."""
     from safetensors.numpy import save
 
-    dense = {name: np.ascontiguousarray(t, t.dtype.newbyteorder("<")) for name, t in tensors.items()}
+    dense = {name: np.asarray(t, t.dtype.newbyteorder("<"), order="C") for name, t in tensors.items()}
     wrong = [f"{name} ({t.dtype})" for name, t in dense.items() if t.dtype not in _NAMES]
     if wrong:
         raise fail(CheckpointError, "FH533", f"cannot be stored: {', '.join(wrong)}", at=Location(str(path)))
