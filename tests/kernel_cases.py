@@ -1,9 +1,9 @@
 """What a library kernel is tried on: its YAML examples, odd sizes and special values, as plain arrays.
 
 An example is a mapping of symbols to sizes and of parameters to values. A value is a list, a number, a
-generator (`normal`, `uniform`, `zeros`, `ones`, `{integers: [low, high]}`) or `{count: other}` (how many of
-another parameter are not 0); for a `many` parameter one of these or a list of rows `{n, fill}`; for a bound
-`{slot, triple, floor}`. Parameters that are only written are left out.
+generator (`normal`, `uniform`, `edges`, `zeros`, `ones`, `{integers: [low, high]}`) or `{count: other}` (how
+many of another parameter are not 0); for a `many` parameter one of these or a list of rows `{n, fill}`; for a
+bound `{slot, triple, floor}`. Parameters that are only written are left out.
 """
 
 from __future__ import annotations
@@ -141,6 +141,8 @@ def _fill(given: Any, shape: tuple[int, ...], dtype: str, rng: np.random.Generat
         return np.full(shape, np.nan if dtype == "f32" else 77, kind)
     if given == "normal":
         return rng.standard_normal(shape).astype(kind)
+    if given == "edges":  # 0 to 1 in equal steps: of 257 elements each is the edge of a bin
+        return np.linspace(0, 1, int(np.prod(shape))).reshape(shape).astype(kind)
     if given == "uniform":
         return rng.random(shape).astype(kind)
     if isinstance(given, str):

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Inputs = Mapping[str, Any]
-"""Parameter name → its contents before the launch: an array, a list of arrays where it is `many`, for a `bound` the
-limit as a float (+inf while unobserved), for an `rng` a `Stream`, for a `counter` an int, for a `slot` a float.
+"""Parameter name → its contents before the launch: an array, a list of arrays where it is `many`.
+
+A `bound` is its limit as a float (+inf while unobserved), an `rng` a `Stream`, a `counter` an int, a `slot` a
+float.
 """
 Outputs = dict[str, Any]
 """Written parameter name → its contents after the launch, float64 or integers; a list where it is `many`."""

@@ -35,6 +35,11 @@ def test_p99_of_one_element_is_the_element_and_of_nothing_zero():
         assert statistic("p99_abs", nothing) == 0.0
 
 
+def test_p99_puts_an_edge_into_the_bin_above_it_and_the_last_edge_into_the_last_bin():
+    """Of 257 edges bin 255 has two, each other one: three, more than 1 %, are reached in bin 254."""
+    assert statistic("p99_abs", np.linspace(0, 1, 257).astype(np.float32)) == 255 / 256
+
+
 def test_a_constant_has_itself_as_rms():
     assert statistic("rms", np.full(1000, 5.0, np.float32)) == pytest.approx(5.0, abs=1e-12)
 
