@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from foxhunt.emit.store import store
-from foxhunt.pipeline import compile_program
 from w1_problem import LAYERS, Array, Problem
 
+from foxhunt.emit.store import store
+from foxhunt.pipeline import compile_program
 from foxhunt.runtime.load import load_plan
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.spec.load import load_specs

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from foxhunt.emit.store import store
-from foxhunt.pipeline import compile_program
 
 from foxhunt.backend.cuda import CudaBackend
+from foxhunt.emit.store import store
+from foxhunt.pipeline import compile_program
 from foxhunt.runtime.load import load_plan
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.spec.load import load_specs
