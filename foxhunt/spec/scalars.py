@@ -26,6 +26,7 @@ _BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _SPECIAL = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _LEGACY = re.compile(r"[-+]?0[bB][01_]+|[-+]?[0-9][0-9_]*_[0-9_.eE]*", re.ASCII)
+_LONGEST_LEGACY = 80  # the pattern backtracks, which must not cost much in a text of megabytes
 _PLAIN_HELP = "write a plain decimal number, or quote it if it is text"
 
 
@@ -46,7 +47,7 @@ def resolve_plain(text: str) -> object:
         return _float(text)
     if special := _SPECIAL.fullmatch(text):
         return math.nan if special[3] else math.copysign(math.inf, -1.0 if special[1] == "-" else 1.0)
-    if _LEGACY.fullmatch(text):
+    if len(text) <= _LONGEST_LEGACY and _LEGACY.fullmatch(text):
         raise BadScalar(f"`{text[:24]}` is a number in some readers of YAML and text in others", _PLAIN_HELP)
     return text
 

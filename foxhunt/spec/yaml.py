@@ -21,7 +21,8 @@ from foxhunt.spec.text import describe, preview, shorten
 
 MAX_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 50
-MAX_NODES = 1_000_000
+MAX_NODES = 500_000
+MAX_FINDINGS = 50
 
 Findings = tuple[Diagnostic, ...]
 
@@ -147,6 +148,14 @@ class _Builder:
         mark = event.start_mark
         return Location(self.path, mark.line + 1, mark.column + 1)
 
+    def find(
+        self, code: str, message: str, at: Location, help: str = "", first: Location | None = None
+    ) -> None:
+        """Note a mistake and read on; a file full of mistakes is not read to its end."""
+        if len(self.findings) == MAX_FINDINGS:
+            raise _Stop(_found("FH104", f"more than {MAX_FINDINGS} mistakes; the rest is not read", at))
+        self.findings.append(_found(code, message, at, help, first))
+
     def stop(self, code: str, message: str, event: Any, help: str = "") -> _Stop:
         return _Stop(_found(code, message, self.at(event), help))
 
@@ -170,7 +179,7 @@ class _Builder:
             except BadScalar as bad:
                 value = 0  # fits where a number does, so that no second finding follows
                 at = Location(self.path, *place)
-                self.findings.append(_found("FH107", str(bad), at, bad.help))
+                self.find("FH107", str(bad), at, bad.help)
         self.add(value, place, event, 1)
         if event.anchor is not None:
             self.anchors[event.anchor] = (value, 1, Location(self.path, *place))
@@ -255,14 +264,13 @@ class _Builder:
             message = f"the key `{shorten(key)}` stands twice in one mapping"
             first = marks[key].key
             help = f"remove it here or in line {first.line}"
-            self.findings.append(_found("FH105", message, mark.key, help, first))
+            self.find("FH105", message, mark.key, help, first)
         elif key == "<<":
             marks[key] = mark
-            finding = _found("FH106", "merge keys `<<` are not supported", mark.key, "write the entries out")
-            self.findings.append(finding)
+            self.find("FH106", "merge keys `<<` are not supported", mark.key, "write the entries out")
         elif value is None:
             message = f"`{shorten(key)}` has no value"
-            self.findings.append(_found("FH112", message, mark.key, "write one, or remove the key"))
+            self.find("FH112", message, mark.key, "write one, or remove the key")
         else:
             frame.items[key] = value
             marks[key] = mark

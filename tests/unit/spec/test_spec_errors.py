@@ -383,3 +383,26 @@ def test_every_code_has_a_rule():
     for path in Path(foxhunt.spec.__file__).parent.glob("*.py"):
         used |= set(re.findall(r"FH1\d\d", path.read_text()))
     assert used == {code for code in RULES if code.startswith("FH1")}
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("a: 1\n" * 5000, "more than 50 mistakes; the rest is not read"),
+        ("isv: [" + "1," * 5000 + "]", "4600 more mistakes are not shown"),
+        ("".join(f"k{n}: 1\n" for n in range(5000)), "4600 more mistakes are not shown"),
+    ],
+)
+def test_a_file_full_of_mistakes_is_not_told_to_its_end(findings, text, last):
+    found = findings({"p/program.yaml": HEAD + text})
+    assert len(found) <= 401
+    assert last in {d.message for d in found}
+
+
+def test_megabytes_of_one_scalar_end_quickly(findings):
+    import time
+
+    start = time.perf_counter()
+    for scalar in ("1" + "_" * 2_000_000 + "x", "9" * 2_000_000, "1." + "9" * 2_000_000, "B+" * 1_000_000):
+        findings({"p/program.yaml": f"{HEAD}dims: {{B: {scalar}}}"})
+    assert time.perf_counter() - start < 10, "under 1 s on an idle core"
