@@ -12,16 +12,16 @@ from typing import Any
 WIDTH = 100
 
 
-def literal(value: Any, indent: int = 0) -> str:
+def literal(value: Any, indent: int = 0, lead: int = 0) -> str:
     """Python text of dataclasses, tuples, numbers, texts and None, one line if it is short.
 
-    Fields without a default stand by position on one line, by name on several; defaults left alone are left
-    out.
+    It starts on a line with `lead` characters behind `indent` blanks. Fields without a default stand by
+    position on one line, by name on several; defaults left alone are left out.
 
     >>> literal((1, -0.0, "a", None, float("inf")))
     '(1, -0.0, "a", None, float("inf"))'
     """
-    flat = _flat(value, WIDTH - indent)
+    flat = _flat(value, WIDTH - indent - lead)
     if flat is not None:
         return flat
     pad = " " * (indent + 4)
@@ -29,7 +29,7 @@ def literal(value: Any, indent: int = 0) -> str:
         rows = [literal(v, indent + 4) for v in value]
         return "(\n" + "".join(f"{pad}{r},\n" for r in rows) + " " * indent + ")"
     if _is_record(value):
-        rows = [f"{n}={literal(v, indent + 4)}" for n, v, _ in _fields(value)]
+        rows = [f"{n}={literal(v, indent + 4, len(n) + 1)}" for n, v, _ in _fields(value)]
         return f"{type(value).__name__}(\n" + "".join(f"{pad}{r},\n" for r in rows) + " " * indent + ")"
     return _atom(value)
 

@@ -143,9 +143,8 @@ def write_permuted(folder, end, bom):
     )
     at = lines.index("isv:")
     text = "\n".join(lines[2:at] + lines[at:] + [lines[1], lines[0]])
-    (folder / "specs/toy/program.yaml").write_bytes(
-        (b"\xef\xbb\xbf" if bom else b"") + text.replace("\n", end).encode()
-    )
+    data = text.replace("\n", end).encode()
+    (folder / "specs/toy/program.yaml").write_bytes((b"\xef\xbb\xbf" if bom else b"") + data)
 
 
 @pytest.mark.parametrize(("end", "bom"), [("\n", False), ("\r\n", False), ("\r\n", True)])
@@ -160,7 +159,8 @@ def test_key_order_line_ends_and_a_byte_order_mark_change_nothing(project, end, 
 @pytest.mark.parametrize(("seed", "locale"), [("0", "C"), ("1", "de_DE.UTF-8"), ("5", "tr_TR.UTF-8")])
 def test_hash_seed_locale_zone_and_folder_change_nothing(project, seed, locale, tmp_path):
     program = (
-        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2]); from test_pipeline import digest\n"
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[2])\n"
+        "from test_pipeline import digest\n"
         "from foxhunt.pipeline import compile_program; from foxhunt.spec.load import load_specs\n"
         "print(digest(compile_program(load_specs(Path(sys.argv[1])), 'toy').files))"
     )
