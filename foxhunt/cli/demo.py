@@ -10,12 +10,14 @@ import click
 import numpy as np
 from rich.console import Console
 
-from foxhunt.cli.compile import compile_into, summary_table
-from foxhunt.cli.report import Report, Table
-from foxhunt.cli.session import build_bar, finish, make_run_folder, run_steps, show_table
+from foxhunt.cli.compile import compile_one, summary_table, write
+from foxhunt.cli.report import Report
+from foxhunt.cli.session import build_bar, finish, make_run_folder, run_steps
+from foxhunt.cli.tables import Table, show_table
 from foxhunt.cli.train import run_summary, signals_table
 from foxhunt.runtime.data import WindowOptions, load_source
 from foxhunt.runtime.evaluate import Result, direction_result, regime_result
+from foxhunt.runtime.load import load_plan
 from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trainer import Trainer
 
@@ -39,11 +41,12 @@ def demo(specs: Path, variant: str, backend: str, seed: int, seeds: int, out: Pa
     """
     console = Console()
     start = time.perf_counter()
-    compiled = compile_into(specs, "aux", variant, {})
+    compiled = compile_one(specs, "aux", variant, {})
     show_table(console, summary_table([compiled]))
     folder = make_run_folder(Path("runs"), out)
-    emitted = compiled.write(folder / "program")
-    plan = compiled.compiled.plan
+    emitted = folder / "program"
+    write(compiled, emitted)
+    plan = load_plan(emitted)
     tables: list[Table] = []
     summary: tuple[tuple[str, str], ...] = ()
     for number in range(seed, seed + seeds):

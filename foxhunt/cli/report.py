@@ -10,15 +10,7 @@ from typing import Any
 
 import jinja2
 
-
-@dataclass(frozen=True)
-class Table:
-    """A titled table of text cells."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
+from foxhunt.cli.tables import Table
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
 from foxhunt.cli.report import Report, write_report
-from foxhunt.cli.report import Table as ReportTable
 from foxhunt.diagnostics import Location, TrainerError, fail
 from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
@@ -116,20 +113,6 @@ def live_text(metrics: Mapping[str, Any]) -> str:
     scalars = {name: value for name, value in metrics.items() if isinstance(value, float)}
     ranked = sorted(scalars, key=lambda name: ("LOSS" not in name, "ACC" not in name))
     return "  ".join(f"{name.removesuffix('_EMA').lower()} {scalars[name]:.4f}" for name in ranked[:SHOWN])
-
-
-def show_table(console: Console, table: ReportTable) -> None:
-    """A report's table on the terminal."""
-    shown = Table(
-        title=table.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
-    )
-    for head in table.heads:
-        shown.add_column(head, justify="left" if head == table.heads[0] else "right", overflow="fold")
-    for row in table.rows:
-        shown.add_row(*row)
-    console.print(shown)
-    if table.note:
-        console.print(table.note, style="dim")
 
 
 def finish(folder: Path, report: Report, console: Console) -> None:

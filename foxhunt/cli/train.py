@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from foxhunt.cli.compile import compile_into, dim_overrides
-from foxhunt.cli.report import Report, Table
-from foxhunt.cli.session import RunResult, build_bar, finish, make_run_folder, run_steps, show_table
+from foxhunt.cli.compile import compile_one, dim_overrides, write
+from foxhunt.cli.report import Report
+from foxhunt.cli.session import RunResult, build_bar, finish, make_run_folder, run_steps
+from foxhunt.cli.tables import Table, show_table
 from foxhunt.diagnostics import TrainerError, fail
+from foxhunt.runtime.load import load_plan
 from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trainer import Trainer
 
@@ -67,10 +69,11 @@ def train(
     Ctrl-C stops between two steps and keeps a checkpoint, which --resume continues from.
     """
     console = Console()
-    compiled = compile_into(specs, program, variant, dim_overrides(dims))
-    plan = compiled.compiled.plan
+    compiled = compile_one(specs, program, variant, dim_overrides(dims))
     folder = make_run_folder(Path("runs"), out)
-    emitted = compiled.write(folder / "program")
+    emitted = folder / "program"
+    write(compiled, emitted)
+    plan = load_plan(emitted)
     with build_bar(console) as progress:
         trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
     with trainer:
