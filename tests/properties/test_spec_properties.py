@@ -5,6 +5,7 @@ import shutil
 import string
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -37,7 +38,8 @@ def load_files(files: dict[str, bytes]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         try:
-            load_specs(folder)
+            with mock.patch("foxhunt.spec.load.library_root", return_value=folder):
+                load_specs(folder)
         except SpecError as error:
             check_findings(error.diagnostics)
             render_text(error.diagnostics, {k: v.decode("utf-8", "replace") for k, v in files.items()})

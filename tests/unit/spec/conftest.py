@@ -23,6 +23,12 @@ tolerance: {rtol: 1.0e-6}
 """
 
 
+@pytest.fixture(autouse=True)
+def no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These tests speak of their own files only; reading the library would take most of their time."""
+    monkeypatch.setattr("foxhunt.spec.load.library_root", lambda: tmp_path / "no library")
+
+
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str | bytes]], Path]:
     """Writes files below `specs/` of a fresh working directory and returns `specs` as a relative path."""

@@ -372,7 +372,8 @@ def test_a_data_file_need_not_exist_to_compile(findings):
     assert findings({"p/program.yaml": text}) == ()
 
 
-def test_the_library_gives_what_the_folder_lacks(write):
+def test_the_library_gives_what_the_folder_lacks(write, monkeypatch):
+    monkeypatch.setattr("foxhunt.spec.load.library_root", library_root)
     root = write(
         {"p/program.yaml": "program: p", "kernels/mine.yaml": KERNEL.replace("kernel: rms", "kernel: mine")}
     )
