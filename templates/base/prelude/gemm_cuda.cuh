@@ -17,6 +17,10 @@ struct alignas(16) GemmShared {
   };
 };
 
+// Rows of a panel that a body works through with several gemms, one after the other.
+template <class T>
+constexpr i64 panel_rows = T::ROWS;
+
 // The tile's view of a body's GEMM_SHARED_BYTES.
 template <class T>
 FH_DEVICE GemmShared<T>& gemm_shared(unsigned char* bytes) {
@@ -32,25 +36,23 @@ struct Stage {
   static constexpr int GROUPS = SIZE / 4 * T::DEPTH;
   static constexpr int SHARE = (GROUPS + T::BLOCK - 1) / T::BLOCK;
   static_assert(GROUPS % T::BLOCK == 0 || GROUPS < T::BLOCK, "all threads have equal shares, or some have none");
+  static_assert(T::BLOCK % T::DEPTH == 0 && T::BLOCK % (SIZE / 4) == 0 && (T::BLOCK % SIZE == 0 || SHARE == 1), "even steps");
   enum Way { down_rows, along_rows, along_depth };
   const Op op;
   const i64 first, extent, end;  // the tile's first row, the operand's rows, the end of this block's depth
   const int thread;
   const Way way;
   const bool fast;    // rows need no care
-  const f32* source;  // address of the first group in the tile to load next
+  const int row, depth;  // the thread's first element in a tile
+  const f32* source;     // its address in the tile to load next
   f32 held[SHARE][4];
 
-  // The row and depth of element j of group i; both are this thread's constants plus constants of i and j.
-  FH_DEVICE int row(int i, int j) const {
-    if (way == down_rows) return 4 * ((thread + i * T::BLOCK) / T::DEPTH) + j;
-    if (way == along_rows) return 4 * ((thread + i * T::BLOCK) % (SIZE / 4)) + j;
-    return (thread + i * T::BLOCK) % SIZE;
+  // Element j of group i, counted from the thread's first element: constants once unrolled.
+  FH_DEVICE int rows_on(int i, int j) const {
+    return way == down_rows ? 4 * (T::BLOCK / T::DEPTH) * i + j : way == along_rows ? j : 0;
   }
-  FH_DEVICE int depth(int i, int j) const {
-    if (way == down_rows) return (thread + i * T::BLOCK) % T::DEPTH;
-    if (way == along_rows) return (thread + i * T::BLOCK) / (SIZE / 4);
-    return 4 * ((thread + i * T::BLOCK) / SIZE) + j;
+  FH_DEVICE int depths_on(int i, int j) const {
+    return way == down_rows ? 0 : way == along_rows ? T::BLOCK / (SIZE / 4) * i : 4 * T::BLOCK / SIZE * i + j;
   }
   FH_DEVICE bool idle() const { return GROUPS < T::BLOCK && thread >= GROUPS; }
   FH_DEVICE i64 step(i64 rows, i64 depths) const {
@@ -64,33 +66,32 @@ struct Stage {
         end(end_),
         thread(thread_),
         way(Op::depth_contiguous ? down_rows : op_.ld % 4 == 0 ? along_rows : along_depth),
-        fast(way == along_depth || (first_ + SIZE <= extent_ && (way == down_rows || aligned4(op_.data, op_.origin)))) {
-    i64 r = first + row(0, 0);
-    if (way == along_depth && r >= extent) r = extent - 1;
-    source = op.data + (op.origin + step(r, begin + depth(0, 0)));
+        fast(way == along_depth || (first_ + SIZE <= extent_ && (way == down_rows || aligned4(op_.data, op_.origin)))),
+        row(way == down_rows ? 4 * (thread_ / T::DEPTH) : way == along_rows ? 4 * (thread_ % (SIZE / 4)) : thread_ % SIZE),
+        depth(way == down_rows ? thread_ % T::DEPTH : way == along_rows ? thread_ / (SIZE / 4) : 4 * (thread_ / SIZE)) {
+    const i64 r = way == along_depth && first + row >= extent ? extent - 1 : first + row;
+    source = op.data + (op.origin + step(r, begin + depth));
   }
 
   // Loads the tile that starts at k, k rising by DEPTH from call to call. What does not exist repeats the last that does.
-  FH_DEVICE void load(i64 k) {
+  FH_DEVICE void load(int left) {
     if (idle()) return;
-    if (fast && k + T::DEPTH <= end) {
+    if (fast && left >= T::DEPTH) {
 #pragma unroll
       for (int i = 0; i < SHARE; i++) {
         if (way == along_rows) {
-          *reinterpret_cast<f32x4*>(held[i]) = load4(source, (depth(i, 0) - depth(0, 0)) * op.ld);
+          *reinterpret_cast<f32x4*>(held[i]) = load4(source, step(0, depths_on(i, 0)));
         } else {
 #pragma unroll
-          for (int j = 0; j < 4; j++) held[i][j] = source[step(row(i, j) - row(0, 0), depth(i, j) - depth(0, 0))];
+          for (int j = 0; j < 4; j++) held[i][j] = source[step(rows_on(i, j), depths_on(i, j))];
         }
       }
     } else {
+      // Not a plain load: the compiler would else merge both ways and compute every address of the fast one too.
 #pragma unroll
       for (int i = 0; i < SHARE; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          const i64 r = first + row(i, j), d = k + depth(i, j);
-          held[i][j] = op.data[op.origin + step(r < extent ? r : extent - 1, d < end ? d : end - 1)];
-        }
+        for (int j = 0; j < 4; j++) held[i][j] = load_fresh(op.data, careful(i, j, left));
     }
     source += step(0, T::DEPTH);
   }
@@ -101,11 +102,18 @@ struct Stage {
     for (int i = 0; i < SHARE; i++) {
       if (way == along_depth) {
 #pragma unroll
-        for (int j = 0; j < 4; j++) to[depth(i, j)][row(i, j)] = held[i][j];
+        for (int j = 0; j < 4; j++) to[depth + depths_on(i, j)][row] = held[i][j];
       } else {
-        *reinterpret_cast<f32x4*>(&to[depth(i, 0)][row(i, 0)]) = f32x4{held[i][0], held[i][1], held[i][2], held[i][3]};
+        *reinterpret_cast<f32x4*>(&to[depth + depths_on(i, 0)][row + rows_on(i, 0)]) =
+            f32x4{held[i][0], held[i][1], held[i][2], held[i][3]};
       }
     }
+  }
+ private:
+  FH_DEVICE i64 careful(int i, int j, int left) const {
+    const i64 r = first + row + rows_on(i, j);
+    const int d = depth + depths_on(i, j);
+    return op.origin + step(r < extent ? r : extent - 1, end - left + (d < left ? d : left - 1));
   }
 };
 
@@ -164,28 +172,28 @@ FH_DEVICE void gemm_tile(Blk& block, GemmShared<T>& s, const A& a, const B& b, i
   if (k0 < k1) {
     Stage<T, T::ROWS, A> stage_a(block.thread, a, m0, M, k0, k1);
     Stage<T, T::COLS, B> stage_b(block.thread, b, n0, N, k0, k1);
-    stage_a.load(k0);
-    stage_b.load(k0);
+    int left = static_cast<int>(k1 - k0), buffer = 0;  // k's that are left
+    stage_a.load(left);
+    stage_b.load(left);
     stage_a.store(s.a[0]);
     stage_b.store(s.b[0]);
     block.sync();
-    int buffer = 0;
 #pragma unroll 1
-    for (i64 k = k0; k < k1; k += T::DEPTH, buffer ^= 1) {
-      const bool more = k + T::DEPTH < k1;
+    for (; left > 0; left -= T::DEPTH, buffer ^= 1) {
+      const bool more = left > T::DEPTH;
       if (more) {
-        stage_a.load(k + T::DEPTH);
-        stage_b.load(k + T::DEPTH);
+        stage_a.load(left - T::DEPTH);
+        stage_b.load(left - T::DEPTH);
       }
       const f32* from_a = &s.a[buffer][seat.slice * T::RUN][seat.down * 4];
       const f32* from_b = &s.b[buffer][seat.slice * T::RUN][seat.across * 4];
-      if (k + T::DEPTH <= k1) {
+      if (left >= T::DEPTH) {
 #pragma unroll
         for (int r = 0; r < T::RUN; r++) micro_step<T>(from_a + r * (T::ROWS + 4), from_b + r * (T::COLS + 4), acc);
       } else {
-        const int left = int(k1 - k) - seat.slice * T::RUN;
+        const int mine = left - seat.slice * T::RUN;
 #pragma unroll 1
-        for (int r = 0; r < T::RUN && r < left; r++)
+        for (int r = 0; r < T::RUN && r < mine; r++)
           micro_step<T>(from_a + r * (T::ROWS + 4), from_b + r * (T::COLS + 4), acc);
       }
       if (more) {
