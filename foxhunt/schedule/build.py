@@ -13,7 +13,7 @@ from foxhunt.ir.system import reset_launch, reset_policies
 from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, StepGraph
 from foxhunt.schedule.abi import carry, partial_bytes, partials_name, rng_hash, static_dims
 from foxhunt.schedule.estimate import size
-from foxhunt.schedule.fuse import ALONE, fuse
+from foxhunt.schedule.fuse import ALONE, checked_word_count, fuse
 from foxhunt.schedule.lanes import assign
 from foxhunt.schedule.memory import ARENA_LIMIT, place
 from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep, Task
@@ -55,6 +55,7 @@ def build_schedule(
 def _reset(laid_out: LaidOutProgram, policy: str) -> ScheduledStep:
     launch = reset_launch(laid_out, policy)
     task = Task((launch,), 0, launch.grid, launch.block)
+    checked_word_count(task)
     return ScheduledStep(policy, (FusedLaunch(launch.name, "", (task,), launch.block),), (), 1)
 
 

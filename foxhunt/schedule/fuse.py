@@ -184,9 +184,7 @@ def _bins(
     open_bin: dict[tuple[str, int], int] = {}
     room: dict[int, int] = {}
     for node in sorted(range(len(tasks)), key=lambda i: (level[i], names[i])):
-        words = word_count(tasks[node])
-        if words > WORD_LIMIT:
-            raise _too_many_words(tasks[node], words)
+        words = checked_word_count(tasks[node])
         key = (kinds[node], level[node])
         here = open_bin.get(key) if kinds[node] else None
         if here is not None and room[here] >= words:
@@ -200,17 +198,18 @@ def _bins(
     return bins
 
 
-def _too_many_words(task: Task, words: int) -> SpecError:
-    launch = task.launches[0]
-    error = fail(
-        SpecError,
-        "FH303",
-        f"launch {launch.name} needs {words} argument words; a device launch has at most {WORD_LIMIT}",
-        at=launch.at,
-        help="give a `many` parameter fewer rows, or put the ranges into one buffer",
-    )
-    assert isinstance(error, SpecError)
-    return error
+def checked_word_count(task: Task) -> int:
+    """The argument words of a task; FH303 if they are more than one device launch takes."""
+    words, launch = word_count(task), task.launches[0]
+    if words > WORD_LIMIT:
+        raise fail(
+            SpecError,
+            "FH303",
+            f"launch {launch.name} needs {words} argument words; a device launch has at most {WORD_LIMIT}",
+            at=launch.at,
+            help="give a `many` parameter fewer rows, or put the ranges into one buffer",
+        )
+    return words
 
 
 def _contract(

@@ -34,16 +34,22 @@ def verify(
             (task, physical(t, arena)) for task, part in enumerate(launch.tasks) for t in task_touches(part)
         ]
         for _, t in touches:
-            assert t.stop <= bounds.get(t.base, t.stop), f"{t.owner} leaves {t.base} at byte {t.stop}"
+            _demand(t.stop <= bounds.get(t.base, t.stop), f"{t.owner} leaves {t.base} at byte {t.stop}")
             loose = memory.get(t.base, _NOTHING).hazards(t) & ~before[node]
             if loose:
                 other = step.launches[next(bits(loose))].name
-                raise AssertionError(f"{other} and {launch.name} share {t.base} without an order")
+                _demand(False, f"{other} and {launch.name} share {t.base} without an order")
         _side_by_side(launch.name, touches)
         for writes in (False, True):  # a launch's writes supersede its own reads
             for _, t in touches:
                 if t.writes is writes:
                     memory.setdefault(t.base, Spans()).record(t, node)
+
+
+def _demand(holds: bool, message: str) -> None:
+    """An assertion that `python -O` keeps."""
+    if not holds:
+        raise AssertionError(message)
 
 
 def _declared_edges(step: ScheduledStep, graph: StepGraph, reach: Sequence[int]) -> None:
@@ -54,10 +60,10 @@ def _declared_edges(step: ScheduledStep, graph: StepGraph, reach: Sequence[int])
             for n in task.launches:
                 first.setdefault(n.name, node)
                 last[n.name] = node
-    assert set(first) == {n.name for n in graph.launches}, f"step {step.name} lost a launch"
+    _demand(set(first) == {n.name for n in graph.launches}, f"step {step.name} lost a launch")
     for e in graph.edges:
         ok = bool(reach[last[e.before]] >> first[e.after] & 1)
-        assert ok, f"{e.before} → {e.after} ({e.kind} {e.reason}) has no path in the schedule"
+        _demand(ok, f"{e.before} → {e.after} ({e.kind} {e.reason}) has no path in the schedule")
 
 
 def _side_by_side(name: str, touches: Sequence[tuple[int, Touch]]) -> None:
@@ -73,7 +79,7 @@ def _side_by_side(name: str, touches: Sequence[tuple[int, Touch]]) -> None:
         for t in found:
             against = reach_any if t.writes else reach_write
             clash = next((o for stop, o in against if stop > t.start and o != t.owner), None)
-            assert clash is None, f"{clash} and {t.owner} share {base} inside {name}"
+            _demand(clash is None, f"{clash} and {t.owner} share {base} inside {name}")
             reach_any = _furthest(reach_any, t)
             reach_write = _furthest(reach_write, t) if t.writes else reach_write
 

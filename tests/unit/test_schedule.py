@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 from schedule_toy import graph, kernel, laid_out, launch, span
@@ -13,6 +14,7 @@ from foxhunt.schedule.dag import ranks, reduced
 from foxhunt.schedule.estimate import statistic_grid
 from foxhunt.schedule.lanes import waits
 from foxhunt.schedule.order import order
+from foxhunt.schedule.verify import verify
 
 BIG = 16 << 20  # elements: far above what counts as small
 
@@ -205,3 +207,27 @@ def test_entries_are_distinct_symbols_even_where_dots_and_underscores_meet():
     entries = [f.entry for f in schedule_of(chain).steps[0].launches]
     assert len({e.lower() for e in entries}) == len(names)
     assert entries[-1] == "static_cast_"
+
+
+def test_the_proof_finds_a_missing_edge_a_lost_launch_and_shared_bytes():
+    launches = [launch("train.a", [], [span("x")]), launch("train.b", [span("x")], [span("y")])]
+    whole = schedule_of(launches)
+    step, declared = whole.steps[0], graph(launches)
+    verify(step, declared, whole.arena)
+    with pytest.raises(AssertionError, match="no path"):
+        verify(replace(step, edges=()), declared, whole.arena)
+    with pytest.raises(AssertionError, match="lost a launch"):
+        verify(replace(step, launches=step.launches[:1], edges=()), declared, whole.arena)
+    apart = [launch("train.a", [], [span("x")]), launch("train.b", [], [span("y")])]
+    fused = schedule_of(apart)
+    with pytest.raises(AssertionError, match="share arena inside"):
+        verify(fused.steps[0], graph(apart), {"x": 0, "y": 128})
+
+
+def test_the_proof_finds_bytes_that_two_unordered_launches_share():
+    root = launch("train.a", [], [span("r", 0, BIG)])
+    sides = [launch(f"train.s{i}", [span("r", 0, BIG)], [span(f"x{i}", 0, BIG)]) for i in range(2)]
+    whole = schedule_of([root, *sides], ["r"])
+    step = whole.steps[0]
+    with pytest.raises(AssertionError, match="without an order"):
+        verify(step, graph([root, *sides]), {"x0": 0, "x1": 256})

@@ -92,7 +92,7 @@ def test_line_ends_count(tmp_path):
     assert [d.path for d in stale(files_of(a_cu="1\n"), tmp_path)] == ["a.cu"]
 
 
-def test_ten_thousand_files_are_no_matter(tmp_path):
-    files = files_of(**{f"f{i}_cu": "x\n" for i in range(10_000)})
-    assert len(store(files, tmp_path).written) == 10_001
+def test_thousands_of_files_are_no_matter(tmp_path):
+    files = files_of(**{f"f{i}_cu": "x\n" for i in range(2_000)})
+    assert len(store(files, tmp_path).written) == 2_001
     assert stale(files, tmp_path) == ()
