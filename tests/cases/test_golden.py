@@ -1,7 +1,8 @@
 """Golden cases: a folder here with `expected/` has specs that compile to exactly these files.
 
-Left out are prelude/ and kernels/, whose text is the library's, and the semantics hash that it makes; the cases
-have kernel entries of their own, so that tuning the library changes nothing here. To accept a change, look at it: FOXHUNT_ACCEPT=1 pytest tests/cases/test_golden.py, then git diff.
+Left out are prelude/ and kernels/, whose text is the library's, and the semantics hash that it makes; the
+cases have kernel entries of their own, so that tuning the library changes nothing here. To accept a change,
+look at it: FOXHUNT_ACCEPT=1 pytest tests/cases/test_golden.py, then git diff.
 """
 
 import os
