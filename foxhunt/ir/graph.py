@@ -138,17 +138,14 @@ def _cycle(launches: tuple[Launch, ...], hazards: Hazards, stuck: set[int]) -> S
 
 
 def _circle(hazards: Hazards, stuck: set[int]) -> list[tuple[int, int]]:
-    """The edges of one circle: all that is stuck waits for something stuck, so walk back until one recurs."""
-    waits_for = {after: before for before, after in hazards if before in stuck and after in stuck}
-    path = [min(stuck)]
-    seen = {path[0]: 0}
-    while (before := waits_for[path[-1]]) not in seen:
-        seen[before] = len(path)
-        path.append(before)
-    circle = path[seen[before] :][::-1]
-    first = circle.index(min(circle))
-    circle = circle[first:] + circle[:first]
-    return list(zip(circle, [*circle[1:], circle[0]], strict=True))
+    """The edges of one circle, from its earliest launch on; of several circles the one with the earliest."""
+    import networkx  # here, because a sound program never needs it and the import takes longer than a compile
+
+    graph = networkx.DiGraph(sorted(edge for edge in hazards if stuck.issuperset(edge)))
+    knots = [c for c in networkx.strongly_connected_components(graph) if len(c) > 1]
+    members = min([*knots, *({loop} for loop in networkx.nodes_with_selfloops(graph))], key=min)
+    edges: list[tuple[int, int]] = networkx.find_cycle(graph.subgraph(members).copy(), source=min(members))
+    return edges
 
 
 def _uncovered(order: list[int], hazards: Hazards) -> set[tuple[int, int]]:
