@@ -92,7 +92,7 @@ def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...
         at = d.location or Location("")
         return (at.path, at.line, at.column, d.code, d.message)
 
-    return tuple(sorted(dict.fromkeys(diagnostics), key=key))  # type: ignore[arg-type]
+    return tuple(sorted(dict.fromkeys(diagnostics), key=key))
 
 
 def render_text(diagnostics: Iterable[Diagnostic], sources: Mapping[str, str]) -> str:
