@@ -216,6 +216,18 @@ def test_once_runs_once_between_two_barriers(tmp_path):
     assert (run(program, tmp_path)["y"] == 3).all()
 
 
+def test_a_fibers_stack_is_aligned_as_the_compiler_assumes(tmp_path):
+    program = Program({"y": np.ones(64, np.int64)})
+    body = """alignas(16) f32 local[4];
+        u64 address = reinterpret_cast<u64>(&local);
+        asm volatile("" : "+r"(address));
+        block.sync();
+        y[block.thread] = static_cast<i64>(address % 16);"""
+    program.kernel("align", body, "const auto y = w.out<i64>(0);", block=64)
+    program.launch("align", program.pointer("y", "write"), block=64)
+    assert (run(program, tmp_path)["y"] == 0).all()
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
