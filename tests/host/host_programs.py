@@ -74,7 +74,7 @@ extern "C" void {entry}(const u64* words, const i64* counts, i64 first, i64 last
         (folder / "prelude").mkdir(exist_ok=True)
         for name in CORE:
             shutil.copy(PRELUDE / f"{name}.cuh", folder / "prelude")
-        core = (PRELUDE / "prelude.cuh").read_text().split("#if __has_include")[0]
+        core = (PRELUDE / "prelude.cuh").read_text().split('#include "system.cuh"')[0]
         (folder / "prelude" / "core.cuh").write_text(core)
         for entry, text in self.sources.items():
             grid = {len(a.args) - 1 for a in self.launches if a.entry == entry}.pop()
