@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, order=True)
@@ -36,7 +37,7 @@ class FoxhuntError(Exception):
     """A user's mistake or an unusable environment; never a bug of ours. Carries all findings of the stage."""
 
     diagnostics: tuple[Diagnostic, ...]
-    exit_code: int = field(default=2, kw_only=True)
+    exit_code: ClassVar[int] = 2
 
     def __str__(self) -> str:
         """All findings, one per paragraph, without source lines."""
@@ -48,10 +49,9 @@ class SpecError(FoxhuntError):
 
 
 class DriftError(FoxhuntError):
-    """Generated files, layout or fingerprint differ from what the specs say (exit code 1)."""
+    """Generated files, layout or fingerprint differ from what the specs say."""
 
-    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
-        super().__init__(diagnostics, exit_code=1)
+    exit_code = 1
 
 
 class EmissionError(FoxhuntError):

@@ -6,13 +6,17 @@ import os
 import tempfile
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 
 def cache_folder() -> Path:
     """`$FOXHUNT_CACHE`, else the user's cache folder for foxhunt; it may not exist yet."""
     chosen = os.environ.get("FOXHUNT_CACHE")
-    return Path(chosen) if chosen else user_cache_path("foxhunt")
+    if chosen:
+        return Path(chosen)
+    try:
+        from platformdirs import user_cache_path
+    except ImportError:  # a generated trainer runs where only numpy and safetensors are installed
+        return Path.home() / ".cache" / "foxhunt"
+    return user_cache_path("foxhunt")
 
 
 def write_atomically(path: Path, data: bytes) -> None:

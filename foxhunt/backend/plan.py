@@ -1,4 +1,4 @@
-"""The plan: what a generated `trainer.py` spells out and what both backends execute. Pure data, standard library only."""
+"""The plan: what a generated `trainer.py` spells out and what both backends execute. Pure data."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from typing import Any
 
@@ -77,6 +78,8 @@ def app() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command line; exit 0 when clean, 1 on findings, 2 on unusable input, 130 on Ctrl-C."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("foxhunt").setLevel(logging.INFO)
     try:
         app.main(args=argv, standalone_mode=False)
         code = 0

@@ -100,8 +100,8 @@ def fingerprint(specs: Path, programs: tuple[str, ...]) -> None:
 
 
 def compile_one(specs: Path, program: str, variant: str, dims: Mapping[str, int]) -> Result:
-    """Compile one program for a run, at the positions of the committed lock."""
-    (result,) = compile_specs(specs, generated_beside(specs), (program,), variant, dims)
+    """Compile one program for a run, at the positions of the committed lock as far as the variant fits."""
+    (result,) = compile_specs(specs, generated_beside(specs), (program,), variant, dims, None)
     return result
 
 

@@ -85,7 +85,7 @@ def held_out(trainer: Trainer, folder: Path) -> tuple[Result, Result]:
     repeat = next(s.repeat for s in trainer.plan.steps if s.name == "evaluate")
     trainer.run(repeat or 1, "evaluate")
     classes = trainer.tensor("eval_reg_class").astype(np.int64)
-    signs = np.where(trainer.tensor("eval_pred_tanh") >= 0, 1, -1).astype(np.int64)
+    signs = np.where(trainer.tensor("eval_pred_tanh") > 0, 1, -1).astype(np.int64)
     return regime_result(classes, arrays, options), direction_result(signs, arrays, options)
 
 

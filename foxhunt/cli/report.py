@@ -11,6 +11,8 @@ from typing import Any
 import jinja2
 
 from foxhunt.cli.tables import Table
+from foxhunt.diagnostics import Location, TrainerError, fail
+from foxhunt.runtime.atomic import write_atomic
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,13 @@ def render_report(report: Report, metrics: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_report(path: Path, report: Report, metrics: Sequence[Mapping[str, Any]]) -> None:
-    """Write the page to `path`, whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(render_report(report, metrics), encoding="utf-8")
-    temporary.replace(path)
+    """Write the page to `path`, whole or not at all. Raises TrainerError FH548."""
+    text = render_report(report, metrics)
+    try:
+        write_atomic(path, text.encode())
+    except OSError as error:
+        message = f"the report cannot be written: {error.strerror}"
+        raise fail(TrainerError, "FH548", message, at=Location(str(path))) from error
 
 
 def _curves(metrics: Sequence[Mapping[str, Any]]) -> list[str]:

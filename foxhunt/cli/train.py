@@ -78,8 +78,7 @@ def train(
         trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
     with trainer:
         if resume is not None:
-            for warning in trainer.load(resume):
-                console.print(f"warning: {warning.message}", style="yellow")
+            trainer.load(resume)
         apply_settings(trainer, settings)
         count = steps if steps is not None else _default_steps(trainer, step)
         chunk = every or max(1, count // 1000)

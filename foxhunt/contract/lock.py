@@ -199,8 +199,11 @@ def check_allowed(changes: Collection[Change], breaks: Collection[str] = ()) -> 
 
 
 def _findings(changes: list[Change]) -> Iterator[Diagnostic]:
+    params = {c.name for c in changes if "param" in {e.kind for e in (c.before, c.after) if e}}
     for change in changes:
         name = min(change.owners, key=len)
+        if name in params and change.name != name:
+            continue  # a moment that goes where its param goes
         help = f"put it back, or accept that older checkpoints do not load: `--break {name}`"
         yield Diagnostic(
             "FH603", f"the layout would change: {change}", change.at or Location(LOCK_FILE), help

@@ -61,7 +61,7 @@ def compile_specs(
     written there.
 
     Raises SpecError and EmissionError with findings, DriftError (FH603) for a layout change that
-    checkpoints do not survive and that `breaks` does not name; None allows all, for a run that writes no lock.
+    checkpoints do not survive and that `breaks` does not name; None allows all.
     """
     chosen = None if programs is None else tuple(sorted(set(programs)))
     allowed = None if breaks is None else tuple(sorted(set(breaks)))

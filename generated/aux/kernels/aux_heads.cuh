@@ -9,7 +9,7 @@ namespace k_aux_heads {
 
 constexpr i64 SAMPLES = 32;
 
-constexpr int CHUNK = 64;    // columns of h that a block holds at a time
+constexpr int CHUNK = 128;   // columns of h that a block holds at a time
 constexpr int LOGITS = 16;   // most logits of both heads together
 constexpr int LANES = 8;     // threads of one sample
 
@@ -17,33 +17,24 @@ struct Shared {
   f32 h[SAMPLES][CHUNK + 1];
   f32 w[CHUNK][LOGITS];
   f32 logits[SAMPLES][LOGITS];
+  f32 powers[SAMPLES][LOGITS];
   f32 slopes[SAMPLES][LOGITS];
 };
 
-// Softmax cross-entropy of one head with N logits and class `target`; -1 (none) gives loss 0 and slope 0.
-// loss = ln Σ exp(z - top) - (z[target] - top);  slope = (softmax - onehot) scale
-template <int N>
-FH_DEVICE f32 cross_entropy(const f32* z, i64 target, f32 scale, f32* slope) {
+// Both heads stand side by side in a sample's logits: columns 0 … C-1 and C … C+K-1. These work on one head's columns.
+FH_DEVICE f32 greatest(const f32* z, int n) {
   f32 top = z[0];
-  for (int j = 1; j < N; ++j) top = max_(top, z[j]);
-  f32 powers[N];
-  f32 total = 0.0f;
-  for (int j = 0; j < N; ++j) {
-    powers[j] = exp_(z[j] - top);
-    total += powers[j];
-  }
-  f32 chosen = 0.0f;
-  for (int j = 0; j < N; ++j) {
-    if (j == target) chosen = z[j] - top;
-    slope[j] = target < 0 ? 0.0f : (powers[j] / total - (j == target ? 1.0f : 0.0f)) * scale;
-  }
-  return target < 0 ? 0.0f : log_(total) - chosen;
+  for (int j = 1; j < n; ++j) top = max_(top, z[j]);
+  return top;
 }
-
-template <int N>
-FH_DEVICE i64 first_greatest(const f32* z) {
+FH_DEVICE f32 total(const f32* powers, int n) {
+  f32 sum = 0.0f;
+  for (int j = 0; j < n; ++j) sum += powers[j];
+  return sum;
+}
+FH_DEVICE i32 first_greatest(const f32* z, int n) {
   int best = 0;
-  for (int j = 1; j < N; ++j) best = z[j] > z[best] ? j : best;
+  for (int j = 1; j < n; ++j) best = z[j] > z[best] ? j : best;
   return best;
 }
 
@@ -51,75 +42,96 @@ FH_DEVICE i64 first_greatest(const f32* z) {
 template <int BLOCK, i64 A, i64 C, i64 K, class Blk>
 FH_DEVICE void body(Blk& block, Out<f32> d_logits, Out<f32> dh, In<f32> dir_b, Out<f32> dir_correct, In<i32> dir_label, Out<f32> dir_loss, In<f32> dir_w, In<f32> dir_weight, In<f32> h, Out<f32> pred_tanh, In<f32> reg_b, Out<f32> reg_class, Out<f32> reg_correct, In<i32> reg_label, Out<f32> reg_loss, In<f32> reg_w, In<f32> reg_weight, In<i64> valid, i64 B) {
   static_assert(C == 2 && C + K <= LOGITS && BLOCK == SAMPLES * LANES, "two directions, logits that fit, 8 lanes a sample");
-  constexpr int N = static_cast<int>(C + K);
+  constexpr int DIRS = static_cast<int>(C);
+  constexpr int CLASSES = static_cast<int>(K);
+  constexpr int N = DIRS + CLASSES;
   auto& s = block.template shared<Shared>();
   const i64 first = block.index * SAMPLES;
   const int sample = block.thread / LANES;
   const int lane = block.thread % LANES;
+  const i64 b = first + sample;
 
   // load and multiply, a chunk of columns at a time; lane l has logits l and l + 8
   f32 z[LOGITS / LANES] = {0.0f, 0.0f};
   for (i64 start = 0; start < A; start += CHUNK) {
     const int width = static_cast<int>(min_(static_cast<i64>(CHUNK), A - start));
     for (int i = block.thread; i < SAMPLES * CHUNK; i += BLOCK) {
-      const i64 b = first + i / CHUNK;
+      const i64 row = first + i / CHUNK;
       const int k = i % CHUNK;
-      s.h[i / CHUNK][k] = b < B && k < width ? h[b * A + start + k] : 0.0f;
+      s.h[i / CHUNK][k] = row < B && k < width ? h[row * A + start + k] : 0.0f;
     }
     for (int i = block.thread; i < CHUNK * N; i += BLOCK) {
       const int k = i / N;
       const int j = i % N;
       const i64 row = start + k;
-      s.w[k][j] = k >= width ? 0.0f : (j < C ? dir_w[row * C + j] : reg_w[row * K + j - C]);
+      s.w[k][j] = k >= width ? 0.0f : (j < DIRS ? dir_w[row * C + j] : reg_w[row * K + j - C]);
     }
     block.sync();
-    for (int k = 0; k < width; ++k) {
-      for (int p = 0; p < LOGITS / LANES; ++p) {
-        const int j = lane + p * LANES;
-        if (j < N) z[p] = fma_(s.h[sample][k], s.w[k][j], z[p]);
+    for (int p = 0; p < LOGITS / LANES; ++p) {
+      const int j = lane + p * LANES;
+      if (j < N) {
+        for (int k = 0; k < width; ++k) z[p] = fma_(s.h[sample][k], s.w[k][j], z[p]);
       }
     }
     block.sync();
   }
-  for (int p = 0; p < LOGITS / LANES; ++p) {
-    const int j = lane + p * LANES;
-    if (j < N) s.logits[sample][j] = z[p] + (j < C ? dir_b[j] : reg_b[j - C]);
+  for (int j = lane; j < N; j += LANES) s.logits[sample][j] = z[j / LANES] + (j < DIRS ? dir_b[j] : reg_b[j - C]);
+  block.sync();
+
+  // softmax: powers exp(z - top), one a lane
+  const f32* logits = s.logits[sample];
+  for (int j = lane; j < N; j += LANES) {
+    const f32 top = j < DIRS ? greatest(logits, DIRS) : greatest(logits + DIRS, CLASSES);
+    s.powers[sample][j] = exp_(logits[j] - top);
   }
   block.sync();
 
-  // losses and slopes, one thread a sample
-  if (block.thread < SAMPLES && first + block.thread < B) {
-    const i64 b = first + block.thread;
-    const f32* logits = s.logits[block.thread];
-    f32* slopes = s.slopes[block.thread];
-    const i64 counted = max_(valid[0], 1LL);
-    const i32 direction = dir_label[b];
-    const bool known = direction == 1 || direction == -1;
-    const f32 dir_scale = dir_weight[0] / static_cast<f32>(counted);
-    const f32 d_loss = cross_entropy<static_cast<int>(C)>(logits, known ? (direction + 1) / 2 : -1, dir_scale, slopes);
-    dir_loss[b] = known || direction == 0 ? d_loss : nan_();
+  // slope = (softmax - onehot) scale;  loss = ln Σ exp(z - top) - (z[target] - top)
+  const i32 direction = b < B ? dir_label[b] : 0;
+  const i32 regime = b < B ? reg_label[b] : -1;
+  const bool known = direction == 1 || direction == -1;
+  const bool inside = regime >= 0 && regime < K;
+  const f32* powers = s.powers[sample];
+  for (int j = lane; j < N; j += LANES) {
+    const bool left = j < DIRS;
+    const f32 sum = left ? total(powers, DIRS) : total(powers + DIRS, CLASSES);
+    const int target = left ? (direction + 1) / 2 : DIRS + regime;
+    const f32 scale = left ? dir_weight[0] / static_cast<f32>(max_(valid[0], 1LL)) : reg_weight[0] / static_cast<f32>(B);
+    const f32 slope = (left ? known : inside) ? (powers[j] / sum - (j == target ? 1.0f : 0.0f)) * scale : 0.0f;
+    s.slopes[sample][j] = slope;
+    if (b < B) d_logits[b * N + j] = slope;
+  }
+  if (b < B && lane == 0) {
+    const f32 chosen = known ? logits[(direction + 1) / 2] - greatest(logits, DIRS) : 0.0f;
+    const f32 loss = log_(total(powers, DIRS)) - chosen;
+    dir_loss[b] = known ? loss : (direction == 0 ? 0.0f : nan_());
     dir_correct[b] = known && (logits[1] > logits[0]) == (direction > 0) ? 1.0f : 0.0f;
-    pred_tanh[b] = tanh_(logits[1] - logits[0]);
-
-    const i32 regime = reg_label[b];
-    const bool inside = regime >= 0 && regime < K;
-    const f32 reg_scale = reg_weight[0] / static_cast<f32>(B);
-    const f32 r_loss = cross_entropy<static_cast<int>(K)>(logits + C, inside ? regime : -1, reg_scale, slopes + C);
-    reg_loss[b] = inside ? r_loss : nan_();
-    const i64 greatest = first_greatest<static_cast<int>(K)>(logits + C);
-    reg_class[b] = static_cast<f32>(greatest);
-    reg_correct[b] = greatest == regime ? 1.0f : 0.0f;
-    for (int j = 0; j < N; ++j) d_logits[b * N + j] = slopes[j];
   }
+  if (b < B && lane == 2) {
+    const f32 chosen = inside ? logits[DIRS + regime] - greatest(logits + DIRS, CLASSES) : 0.0f;
+    reg_loss[b] = inside ? log_(total(powers + DIRS, CLASSES)) - chosen : nan_();
+  }
+  if (b < B && lane == 4) {
+    const i32 best = first_greatest(logits + DIRS, CLASSES);
+    reg_class[b] = static_cast<f32>(best);
+    reg_correct[b] = best == regime ? 1.0f : 0.0f;
+  }
+  if (b < B && lane == 6) pred_tanh[b] = tanh_(logits[1] - logits[0]);
   block.sync();
 
-  for (i64 i = block.thread; i < SAMPLES * A; i += BLOCK) {
-    const i64 row = i / A;
-    const i64 k = i % A;
-    if (first + row >= B) break;
-    f32 d = 0.0f;
-    for (int j = 0; j < N; ++j) d = fma_(s.slopes[row][j], j < C ? dir_w[k * C + j] : reg_w[k * K + j - C], d);
-    dh[(first + row) * A + k] = d;
+  // dh = slopes Wᵀ: a thread has one column and its weights, and goes down the samples
+  constexpr int COLUMNS = A < BLOCK ? static_cast<int>(A) : BLOCK;
+  constexpr int GROUPS = BLOCK / COLUMNS;
+  if (block.thread >= COLUMNS * GROUPS) return;
+  const i64 rows = min_(static_cast<i64>(SAMPLES), B - first);
+  for (i64 k = block.thread % COLUMNS; k < A; k += COLUMNS) {
+    f32 w[N];
+    for (int j = 0; j < N; ++j) w[j] = j < DIRS ? dir_w[k * C + j] : reg_w[k * K + j - C];
+    for (i64 row = block.thread / COLUMNS; row < rows; row += GROUPS) {
+      f32 d = 0.0f;
+      for (int j = 0; j < N; ++j) d = fma_(s.slopes[row][j], w[j], d);
+      dh[(first + row) * A + k] = d;
+    }
   }
 }
 }  // namespace k_aux_heads

@@ -8,7 +8,7 @@ namespace foxhunt {
 namespace k_aux_heads_grad {
 
 constexpr i64 COLUMNS = 16;
-constexpr i64 SPLITS = 16;
+constexpr i64 SPLITS = 32;
 
 constexpr int LANES = 16;   // samples that a block adds side by side
 constexpr int LOGITS = 16;  // most logits of both heads together
@@ -36,6 +36,7 @@ FH_DEVICE void body(Blk& block, In<f32> d_logits, Out<f32> dir_b, Out<f32> dir_w
   const i64 length = (B + splits - 1) / splits;
   const i64 stop = min_(B, (split + 1) * length);
   if (k <= A) {
+#pragma unroll 8
     for (i64 b = split * length + lane; b < stop; b += LANES) {
       const f32 x = k < A ? h[b * A + k] : 1.0f;
       for (int j = 0; j < N; ++j) sum[j] = fma_(x, d_logits[b * N + j], sum[j]);
@@ -56,6 +57,7 @@ FH_DEVICE void body(Blk& block, In<f32> d_logits, Out<f32> dir_b, Out<f32> dir_w
     if (!block.last_block(ticket, tile, splits)) return;
     total = 0.0f;
     if (j < N) {
+#pragma unroll 8
       for (i64 p = 0; p < splits; ++p) total += load_fresh(partials, own + p * step);
     }
   }

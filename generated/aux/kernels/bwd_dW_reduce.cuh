@@ -7,8 +7,8 @@
 namespace foxhunt {
 namespace k_bwd_dW_reduce {
 
-constexpr i64 LARGE = 1024;
-constexpr i64 SPLIT = 512;
+constexpr i64 LARGE = 16384;
+constexpr i64 SPLIT = 1024;
 constexpr i64 SPLITS = 16;
 
 struct Shared {

@@ -20,11 +20,14 @@ FH_DEVICE f32 elu_slope(f32 y) { return y > 0.0f ? 1.0f : 1.0f + y; }
 // dh2_pre = (dh3·w3ᵀ) ⊙ elu'(h2), then dh1_pre = (dh2_pre·w2ᵀ) ⊙ elu'(h1), for a tile of samples a block at a time.
 template <int BLOCK, i64 AUX, i64 B, i64 H1, i64 H2, class Blk>
 FH_DEVICE void body(Blk& block, Out<f32> dh1_pre, Out<f32> dh2_pre, In<f32> dh3, In<f32> h1, In<f32> h2, In<f32> w2, In<f32> w3) {
-  using T = typename Choose<(B >= 2048), Tile<BLOCK, 32, 128, 8, 8, 8>,
-                            typename Choose<(B >= 1024), Tile<BLOCK, 8, 128, 4, 8, 4>, Tile<BLOCK, 4, 128, 4, 8, 2>>::type>::type;
+  using Small = Tile<BLOCK, 4, 128, 4, 4, 4>;
+  using Medium = Tile<BLOCK, 8, 128, 4, 8, 4>;
+  using Large = Tile<BLOCK, 16, 128, 4, 4, 8>;
+  using T = typename Choose<(B >= 2048), Large, typename Choose<(B >= 1024), Medium, Small>::type>::type;
+  constexpr i64 PANEL = panel_rows<T>;
   auto& s = gemm_shared<T>(block.template shared<Shared>().tile);
-  for (i64 first = block.index * T::ROWS; first < B; first += block.count * T::ROWS) {
-    const i64 samples = B - first < T::ROWS ? B - first : T::ROWS;
+  for (i64 first = block.index * PANEL; first < B; first += block.count * PANEL) {
+    const i64 samples = B - first < PANEL ? B - first : PANEL;
     gemm<T>(block, s, rows_of(dh3, AUX, first), rows_of(w3, AUX), samples, H2, AUX, 0, 1, [&](i64 m, i64 n, f32 sum) {
       const i64 i = (first + m) * H2 + n;
       dh2_pre[i] = sum * elu_slope(h2[i]);

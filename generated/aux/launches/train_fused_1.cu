@@ -41,9 +41,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_1(
   if (at < w5_grid) {
     Block<256> block(at, w5_grid, shared);
     const k_count_nonzero::Args a0{
-        w0_x, 
-        w1_y, 
-        w2_n, 
+        w0_x,
+        w1_y,
+        w2_n,
         nullptr};
     statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w3_partials, w4_ticket, a0);
     return;
@@ -69,12 +69,12 @@ extern "C" void train_fused_1(const u64* words, const i64* counts, i64 first_blo
   const host::Words w{words, counts};
   i64 start = 0;
   // count_nonzero
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(5), sizeof(StatisticsShared<256, k_count_nonzero::Pass0>), [&](auto& block) {
         const k_count_nonzero::Args a0{
-            w.in<i32>(0), 
-            w.out<i64>(1), 
-            w.integer(2), 
+            w.in<i32>(0),
+            w.out<i64>(1),
+            w.integer(2),
             nullptr};
         statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w.pointer<u8>(3), w.pointer<u32>(4), a0);
       });

@@ -50,9 +50,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_3(
   if (at < w12_grid) {
     Block<256> block(at, w12_grid, shared);
     const k_l2_norm::Args<2> a0{
-        Many<In<f32>, 2>{{w4_x_0, w6_x_1}, {w5_x_0_count, w7_x_1_count}}, 
-        w8_y, 
-        w9_n, 
+        Many<In<f32>, 2>{{w4_x_0, w6_x_1}, {w5_x_0_count, w7_x_1_count}},
+        w8_y,
+        w9_n,
         nullptr};
     statistics<256, k_l2_norm::Pass0>(block, a0.x, w10_partials, w11_ticket, a0);
     return;
@@ -73,12 +73,12 @@ extern "C" void train_fused_3(const u64* words, const i64* counts, i64 first_blo
       });
   start += w.integer(3);
   // l2_norm
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(12), sizeof(StatisticsShared<256, k_l2_norm::Pass0>), [&](auto& block) {
         const k_l2_norm::Args<2> a0{
-            Many<In<f32>, 2>{{w.in<f32>(4), w.in<f32>(6)}, {w.integer(5), w.integer(7)}}, 
-            w.out<f32>(8), 
-            w.integer(9), 
+            Many<In<f32>, 2>{{w.in<f32>(4), w.in<f32>(6)}, {w.integer(5), w.integer(7)}},
+            w.out<f32>(8),
+            w.integer(9),
             nullptr};
         statistics<256, k_l2_norm::Pass0>(block, a0.x, w.pointer<u8>(10), w.pointer<u32>(11), a0);
       });

@@ -40,9 +40,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_4(
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}}, 
-        w2_y, 
-        w3_n, 
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
         w4_carry};
     statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
@@ -52,9 +52,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_4(
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}}, 
-        w10_y, 
-        w11_n, 
+        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
+        w10_y,
+        w11_n,
         w12_carry};
     statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
@@ -65,23 +65,23 @@ extern "C" void train_fused_4(const u64* words, const i64* counts, i64 first_blo
   const host::Words w{words, counts};
   i64 start = 0;
   // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}}, 
-            w.out<f32>(2), 
-            w.integer(3), 
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
             w.pointer<u32>(4)};
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
   // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}}, 
-            w.out<f32>(10), 
-            w.integer(11), 
+            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
+            w.out<f32>(10),
+            w.integer(11),
             w.pointer<u32>(12)};
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });

@@ -63,9 +63,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_5(
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}}, 
-        w2_y, 
-        w3_n, 
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
         w4_carry};
     statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
@@ -75,14 +75,14 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_5(
   if (at < w19_grid) {
     Block<256> block(at, w19_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}}, 
-        w10_y, 
-        w11_n, 
+        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
+        w10_y,
+        w11_n,
         w12_carry};
     const k_rms::Args<1> a1{
-        Many<In<f32>, 1>{{w13_x_0}, {w14_x_0_count}}, 
-        w15_y, 
-        w16_n, 
+        Many<In<f32>, 1>{{w13_x_0}, {w14_x_0_count}},
+        w15_y,
+        w16_n,
         nullptr};
     statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w17_partials, w18_ticket, a0, a1);
     return;
@@ -92,9 +92,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_5(
   if (at < w27_grid) {
     Block<256> block(at, w27_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w20_x_0}, {w21_x_0_count}}, 
-        w22_y, 
-        w23_n, 
+        Many<In<f32>, 1>{{w20_x_0}, {w21_x_0_count}},
+        w22_y,
+        w23_n,
         w24_carry};
     statistics<256, k_p99_abs::Pass1>(block, a0.x, w25_partials, w26_ticket, a0);
     return;
@@ -104,9 +104,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_5(
   if (at < w35_grid) {
     Block<256> block(at, w35_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w28_x_0}, {w29_x_0_count}}, 
-        w30_y, 
-        w31_n, 
+        Many<In<f32>, 1>{{w28_x_0}, {w29_x_0_count}},
+        w30_y,
+        w31_n,
         w32_carry};
     statistics<256, k_p99_abs::Pass1>(block, a0.x, w33_partials, w34_ticket, a0);
     return;
@@ -117,50 +117,50 @@ extern "C" void train_fused_5(const u64* words, const i64* counts, i64 first_blo
   const host::Words w{words, counts};
   i64 start = 0;
   // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}}, 
-            w.out<f32>(2), 
-            w.integer(3), 
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
             w.pointer<u32>(4)};
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
   // p99_abs + rms, pass 0
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(19), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}}, 
-            w.out<f32>(10), 
-            w.integer(11), 
+            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
+            w.out<f32>(10),
+            w.integer(11),
             w.pointer<u32>(12)};
         const k_rms::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(13)}, {w.integer(14)}}, 
-            w.out<f32>(15), 
-            w.integer(16), 
+            Many<In<f32>, 1>{{w.in<f32>(13)}, {w.integer(14)}},
+            w.out<f32>(15),
+            w.integer(16),
             nullptr};
         statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w.pointer<u8>(17), w.pointer<u32>(18), a0, a1);
       });
   start += w.integer(19);
   // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(27), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(20)}, {w.integer(21)}}, 
-            w.out<f32>(22), 
-            w.integer(23), 
+            Many<In<f32>, 1>{{w.in<f32>(20)}, {w.integer(21)}},
+            w.out<f32>(22),
+            w.integer(23),
             w.pointer<u32>(24)};
         statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(25), w.pointer<u32>(26), a0);
       });
   start += w.integer(27);
   // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(35), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(28)}, {w.integer(29)}}, 
-            w.out<f32>(30), 
-            w.integer(31), 
+            Many<In<f32>, 1>{{w.in<f32>(28)}, {w.integer(29)}},
+            w.out<f32>(30),
+            w.integer(31),
             w.pointer<u32>(32)};
         statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(33), w.pointer<u32>(34), a0);
       });

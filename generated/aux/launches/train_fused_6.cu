@@ -91,16 +91,16 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w10_grid) {
     Block<256> block(at, w10_grid, shared);
     const k_masked_mean::Args a0{
-        w0_mask, 
-        w1_x, 
-        w2_y, 
-        w3_n, 
+        w0_mask,
+        w1_x,
+        w2_y,
+        w3_n,
         nullptr};
     const k_masked_mean::Args a1{
-        w4_mask, 
-        w5_x, 
-        w6_y, 
-        w7_n, 
+        w4_mask,
+        w5_x,
+        w6_y,
+        w7_n,
         nullptr};
     statistics<256, k_masked_mean::Pass0, k_masked_mean::Pass0>(block, Elements{a0.n}, w8_partials, w9_ticket, a0, a1);
     return;
@@ -110,9 +110,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w18_grid) {
     Block<256> block(at, w18_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w11_x_0}, {w12_x_0_count}}, 
-        w13_y, 
-        w14_n, 
+        Many<In<f32>, 1>{{w11_x_0}, {w12_x_0_count}},
+        w13_y,
+        w14_n,
         w15_carry};
     statistics<256, k_p99_abs::Pass1>(block, a0.x, w16_partials, w17_ticket, a0);
     return;
@@ -122,9 +122,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w26_grid) {
     Block<256> block(at, w26_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w19_x_0}, {w20_x_0_count}}, 
-        w21_y, 
-        w22_n, 
+        Many<In<f32>, 1>{{w19_x_0}, {w20_x_0_count}},
+        w21_y,
+        w22_n,
         w23_carry};
     statistics<256, k_p99_abs::Pass1>(block, a0.x, w24_partials, w25_ticket, a0);
     return;
@@ -156,9 +156,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w47_grid) {
     Block<256> block(at, w47_grid, shared);
     const k_mean::Args<1> a0{
-        Many<In<f32>, 1>{{w41_x_0}, {w42_x_0_count}}, 
-        w43_y, 
-        w44_n, 
+        Many<In<f32>, 1>{{w41_x_0}, {w42_x_0_count}},
+        w43_y,
+        w44_n,
         nullptr};
     statistics<256, k_mean::Pass0>(block, a0.x, w45_partials, w46_ticket, a0);
     return;
@@ -168,9 +168,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w54_grid) {
     Block<256> block(at, w54_grid, shared);
     const k_mean::Args<1> a0{
-        Many<In<f32>, 1>{{w48_x_0}, {w49_x_0_count}}, 
-        w50_y, 
-        w51_n, 
+        Many<In<f32>, 1>{{w48_x_0}, {w49_x_0_count}},
+        w50_y,
+        w51_n,
         nullptr};
     statistics<256, k_mean::Pass0>(block, a0.x, w52_partials, w53_ticket, a0);
     return;
@@ -180,9 +180,9 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_6(
   if (at < w61_grid) {
     Block<256> block(at, w61_grid, shared);
     const k_mean::Args<1> a0{
-        Many<In<f32>, 1>{{w55_x_0}, {w56_x_0_count}}, 
-        w57_y, 
-        w58_n, 
+        Many<In<f32>, 1>{{w55_x_0}, {w56_x_0_count}},
+        w57_y,
+        w58_n,
         nullptr};
     statistics<256, k_mean::Pass0>(block, a0.x, w59_partials, w60_ticket, a0);
     return;
@@ -193,41 +193,41 @@ extern "C" void train_fused_6(const u64* words, const i64* counts, i64 first_blo
   const host::Words w{words, counts};
   i64 start = 0;
   // masked_mean
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(10), sizeof(StatisticsShared<256, k_masked_mean::Pass0, k_masked_mean::Pass0>), [&](auto& block) {
         const k_masked_mean::Args a0{
-            w.in<i32>(0), 
-            w.in<f32>(1), 
-            w.out<f32>(2), 
-            w.integer(3), 
+            w.in<i32>(0),
+            w.in<f32>(1),
+            w.out<f32>(2),
+            w.integer(3),
             nullptr};
         const k_masked_mean::Args a1{
-            w.in<i32>(4), 
-            w.in<f32>(5), 
-            w.out<f32>(6), 
-            w.integer(7), 
+            w.in<i32>(4),
+            w.in<f32>(5),
+            w.out<f32>(6),
+            w.integer(7),
             nullptr};
         statistics<256, k_masked_mean::Pass0, k_masked_mean::Pass0>(block, Elements{a0.n}, w.pointer<u8>(8), w.pointer<u32>(9), a0, a1);
       });
   start += w.integer(10);
   // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(18), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(11)}, {w.integer(12)}}, 
-            w.out<f32>(13), 
-            w.integer(14), 
+            Many<In<f32>, 1>{{w.in<f32>(11)}, {w.integer(12)}},
+            w.out<f32>(13),
+            w.integer(14),
             w.pointer<u32>(15)};
         statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(16), w.pointer<u32>(17), a0);
       });
   start += w.integer(18);
   // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(26), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(19)}, {w.integer(20)}}, 
-            w.out<f32>(21), 
-            w.integer(22), 
+            Many<In<f32>, 1>{{w.in<f32>(19)}, {w.integer(20)}},
+            w.out<f32>(21),
+            w.integer(22),
             w.pointer<u32>(23)};
         statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(24), w.pointer<u32>(25), a0);
       });
@@ -253,34 +253,34 @@ extern "C" void train_fused_6(const u64* words, const i64* counts, i64 first_blo
       });
   start += w.integer(40);
   // mean
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(47), sizeof(StatisticsShared<256, k_mean::Pass0>), [&](auto& block) {
         const k_mean::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(41)}, {w.integer(42)}}, 
-            w.out<f32>(43), 
-            w.integer(44), 
+            Many<In<f32>, 1>{{w.in<f32>(41)}, {w.integer(42)}},
+            w.out<f32>(43),
+            w.integer(44),
             nullptr};
         statistics<256, k_mean::Pass0>(block, a0.x, w.pointer<u8>(45), w.pointer<u32>(46), a0);
       });
   start += w.integer(47);
   // mean
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(54), sizeof(StatisticsShared<256, k_mean::Pass0>), [&](auto& block) {
         const k_mean::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}}, 
-            w.out<f32>(50), 
-            w.integer(51), 
+            Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}},
+            w.out<f32>(50),
+            w.integer(51),
             nullptr};
         statistics<256, k_mean::Pass0>(block, a0.x, w.pointer<u8>(52), w.pointer<u32>(53), a0);
       });
   start += w.integer(54);
   // mean
-  host::run_blocks<256, host::Threads::fibers>(
+  host::run_blocks<256, host::Threads::one>(
       first_block, last_block, start, w.integer(61), sizeof(StatisticsShared<256, k_mean::Pass0>), [&](auto& block) {
         const k_mean::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(55)}, {w.integer(56)}}, 
-            w.out<f32>(57), 
-            w.integer(58), 
+            Many<In<f32>, 1>{{w.in<f32>(55)}, {w.integer(56)}},
+            w.out<f32>(57),
+            w.integer(58),
             nullptr};
         statistics<256, k_mean::Pass0>(block, a0.x, w.pointer<u8>(59), w.pointer<u32>(60), a0);
       });

@@ -31,6 +31,10 @@ struct GemmShared {
   f32 total[HOST_ROWS][HOST_COLS];                 // over splits
 };
 
+// Rows of a panel that a body works through with several gemms, one after the other.
+template <class T>
+constexpr i64 panel_rows = HOST_ROWS;
+
 template <class T>
 inline GemmShared<T>& gemm_shared(unsigned char*) {
   static thread_local GemmShared<T> scratch;

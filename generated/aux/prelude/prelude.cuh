@@ -12,12 +12,6 @@
 #include "block_host.cuh"
 #include "run_host.cuh"
 #endif
-#if __has_include("system.cuh")
 #include "system.cuh"
-#endif
-#if __has_include("statistic.cuh")
 #include "statistic.cuh"
-#endif
-#if __has_include("gemm.cuh")
 #include "gemm.cuh"
-#endif
