@@ -73,8 +73,8 @@ struct Stage {
     source = op.data + (op.origin + step(r, begin + depth));
   }
 
-  // Loads the tile that starts at k, k rising by DEPTH from call to call. What does not exist repeats the last that does.
-  FH_DEVICE void load(int left) {
+  // Loads the next tile, of whose DEPTH k's `left` may be fewer. What does not exist repeats the last that does.
+  FH_DEVICE void load(i64 left) {
     if (idle()) return;
     if (fast && left >= T::DEPTH) {
 #pragma unroll
@@ -110,9 +110,9 @@ struct Stage {
     }
   }
  private:
-  FH_DEVICE i64 careful(int i, int j, int left) const {
+  FH_DEVICE i64 careful(int i, int j, i64 left) const {
     const i64 r = first + row + rows_on(i, j);
-    const int d = depth + depths_on(i, j);
+    const i64 d = depth + depths_on(i, j);
     return op.origin + step(r < extent ? r : extent - 1, end - left + (d < left ? d : left - 1));
   }
 };
@@ -172,7 +172,8 @@ FH_DEVICE void gemm_tile(Blk& block, GemmShared<T>& s, const A& a, const B& b, i
   if (k0 < k1) {
     Stage<T, T::ROWS, A> stage_a(block.thread, a, m0, M, k0, k1);
     Stage<T, T::COLS, B> stage_b(block.thread, b, n0, N, k0, k1);
-    int left = static_cast<int>(k1 - k0), buffer = 0;  // k's that are left
+    i64 left = k1 - k0;  // k's to come
+    int buffer = 0;
     stage_a.load(left);
     stage_b.load(left);
     stage_a.store(s.a[0]);
@@ -191,7 +192,7 @@ FH_DEVICE void gemm_tile(Blk& block, GemmShared<T>& s, const A& a, const B& b, i
 #pragma unroll
         for (int r = 0; r < T::RUN; r++) micro_step<T>(from_a + r * (T::ROWS + 4), from_b + r * (T::COLS + 4), acc);
       } else {
-        const int mine = left - seat.slice * T::RUN;
+        const int mine = static_cast<int>(left) - seat.slice * T::RUN;
 #pragma unroll 1
         for (int r = 0; r < T::RUN && r < mine; r++)
           micro_step<T>(from_a + r * (T::ROWS + 4), from_b + r * (T::COLS + 4), acc);
