@@ -55,7 +55,7 @@ class DriftError(FoxhuntError):
 
 
 class EmissionError(FoxhuntError):
-    """A template is missing or wrong, a kernel's text breaks a rule, or a generated file cannot be written."""
+    """A template is missing or wrong, a kernel breaks a rule, or a generated file cannot be written."""
 
 
 class BuildError(FoxhuntError):

@@ -31,7 +31,7 @@ PLAN = Plan(
     variant="default",
     precision="fp32",
     layout_hash="d02f396e305f5c8ed7029102b139ce5ce93564f57efb0ea1a60df5edb809734f",
-    semantics_hash="9c200ecf50078702ede1d24b6e82de9a80e9a6cceed585875c8ad40dd25494e9",
+    semantics_hash="c202d5d81c54dc4c13d012daaa6e654640900aa7d5d5ad44afbd7acae027c5f1",
     layout_lines=(
         "counter 0 foxhunt.step i64 [1]",
         "counter 1 adam_t i64 [1]",
@@ -327,14 +327,14 @@ PLAN = Plan(
                 Launch(
                     name="train.forward.l1",
                     entry="train_forward_l1",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 453632, 256, "f32", "read"),
                         Pointer("params", 0, 113408, "f32", "read"),
                         Pointer("arena", 65536, 1814528, "f32", "read"),
                         Pointer("arena", 7340032, 1048576, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(
@@ -362,27 +362,27 @@ PLAN = Plan(
                 Launch(
                     name="train.forward.l2",
                     entry="train_forward_l2",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 585728, 128, "f32", "read"),
                         Pointer("params", 454656, 32768, "f32", "read"),
                         Pointer("arena", 7340032, 1048576, "f32", "read"),
                         Pointer("arena", 11552256, 524288, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(
                     name="train.forward.l3",
                     entry="train_forward_l3",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 651776, 128, "f32", "read"),
                         Pointer("params", 586240, 16384, "f32", "read"),
                         Pointer("arena", 11552256, 524288, "f32", "read"),
                         Pointer("arena", 13649408, 524288, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(
@@ -776,14 +776,14 @@ PLAN = Plan(
                 Launch(
                     name="evaluate.forward.l1",
                     entry="train_forward_l1",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 453632, 256, "f32", "read"),
                         Pointer("params", 0, 113408, "f32", "read"),
                         Pointer("arena", 65536, 1814528, "f32", "read"),
                         Pointer("arena", 7340032, 1048576, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(
@@ -811,27 +811,27 @@ PLAN = Plan(
                 Launch(
                     name="evaluate.forward.l2",
                     entry="train_forward_l2",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 585728, 128, "f32", "read"),
                         Pointer("params", 454656, 32768, "f32", "read"),
                         Pointer("arena", 7340032, 1048576, "f32", "read"),
                         Pointer("arena", 11552256, 524288, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(
                     name="evaluate.forward.l3",
                     entry="train_forward_l3",
-                    grid=264,
+                    grid=128,
                     block=256,
                     args=(
                         Pointer("params", 651776, 128, "f32", "read"),
                         Pointer("params", 586240, 16384, "f32", "read"),
                         Pointer("arena", 11552256, 524288, "f32", "read"),
                         Pointer("arena", 13649408, 524288, "f32", "write"),
-                        Scalar(264),
+                        Scalar(128),
                     ),
                 ),
                 Launch(

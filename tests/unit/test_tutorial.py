@@ -59,7 +59,7 @@ def test_the_tutorial_ends_with_a_signal_that_is_right(project):
             exec(text, vars(statistics))
             continue
         if path == "specs/aux/steps.yaml" and language == "diff":
-            with pytest.raises(SpecError, match="h1_alive|H1_ALIVE"):
+            with pytest.raises(SpecError, match=r"h1_alive|H1_ALIVE"):
                 compiled(project, lock)
         apply(project, language, path, text)
     result = compiled(project, lock)

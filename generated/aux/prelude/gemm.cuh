@@ -61,7 +61,8 @@ struct Choose<false, A, B> {
   using type = B;
 };
 
-// The largest of these tiles of which M x N outputs give enough to fill a GPU. A choice by dims alone.
+// The largest of these tiles of which M x N outputs give enough to fill a GPU. A choice by dims alone. Kernels count the
+// same tiles in their `grid`; another grid would be slower, not wrong.
 template <i64 M, i64 N>
 struct OutputTile {
   static constexpr i64 ENOUGH = 120;
