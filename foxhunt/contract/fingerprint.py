@@ -28,7 +28,8 @@ def fingerprint(laid_out: LaidOutProgram, rendered_kernels: Mapping[str, str]) -
     version of the tool or the machine.
     """
     lines = layout_lines(laid_out.entries)
-    semantics = _hash([*_declared(laid_out), *_sources(rendered_kernels)])
+    words = (f"{what} {meant}" for what, meant in declared(laid_out))
+    semantics = _hash([*words, *_sources(rendered_kernels)])
     return Fingerprint(layout_hash(lines), semantics, lines)
 
 
@@ -56,24 +57,27 @@ def _hash(lines: Iterable[str]) -> str:
     return sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def _declared(laid_out: LaidOutProgram) -> Iterator[str]:
-    """What the entries mean beyond their place: first values, smoothing, reset policies."""
+def declared(laid_out: LaidOutProgram) -> Iterator[tuple[str, str]]:
+    """What the entries mean beyond their place, as (what, meaning): first values, smoothing, reset policies.
+
+    A slot's meaning is `<source> <init> <sentinel> <floor or -> <reset>`, floats in hexadecimal.
+    """
     program = laid_out.program
-    yield f"prelude {PRELUDE_VERSION}"
-    yield f"precision {program.precision}"
+    yield "prelude", str(PRELUDE_VERSION)
+    yield "precision", program.precision
     for slot in sorted(program.slots, key=lambda s: s.name):
         if slot.retired is None:
             floor = "-" if slot.floor is None else slot.floor.hex()
             values = f"{slot.init.hex()} {slot.sentinel.hex()} {floor}"
-            yield f"slot {slot.name} {slot.source} {values} {slot.reset}"
+            yield f"slot {slot.name}", f"{slot.source} {values} {slot.reset}"
     degenerate = {(o.slot, o.degenerate_zero) for o in program.observations if not o.retired}
     for name, zero in sorted(degenerate):
-        yield f"smoothing {name} {'skips zero' if zero else 'keeps zero'}"
+        yield f"smoothing {name}", "skips zero" if zero else "keeps zero"
     for tensor in sorted(program.tensors, key=lambda t: t.name):
         if tensor.lifetime is Lifetime.PERSISTENT and tensor.retired is None:
-            yield f"tensor {tensor.name} {tensor.init} {tensor.reset}"
+            yield f"tensor {tensor.name}", f"{tensor.init} {tensor.reset}"
     for counter in sorted(program.counters, key=lambda c: c.name):
-        yield f"counter {counter.name} {counter.advance or '-'} {counter.reset}"
+        yield f"counter {counter.name}", f"{counter.advance or '-'} {counter.reset}"
 
 
 def _sources(rendered: Mapping[str, str]) -> Iterator[str]:

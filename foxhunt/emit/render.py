@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from foxhunt.diagnostics import EmissionError, fail
@@ -139,8 +140,17 @@ def render(schedule: Schedule, kernels: Kernels, plan: Any, renderer: Renderer) 
         add(f"launches/{launch.entry}.cu", renderer.render("program/launch.cu.j2", context))
     add("trainer.py", renderer.render("program/trainer.py.j2", _trainer(schedule, plan)))
     paths = [*files, "manifest.json", "layout.lock"]
-    add("manifest.json", manifest(schedule, paths))
+    add("manifest.json", manifest(schedule, paths, _system_digests(kernels, renderer)))
     return files
+
+
+def _system_digests(kernels: Kernels, renderer: Renderer) -> dict[str, str]:
+    """Each system kernel's template without its comments and the program's tables, as a short digest."""
+    names = sorted(
+        {path.rpartition("/")[2].removesuffix(".cuh") for path in kernels.files if path.startswith("system/")}
+    )
+    texts = {name: source.normalise(renderer.templates.files[f"base/{name}.cu.j2"]) for name in names}
+    return {name: sha256(text.encode()).hexdigest()[:16] for name, text in texts.items()}
 
 
 def _layout(schedule: Schedule, entries: Iterable[FusedLaunch]) -> Mapping[str, Any]:
