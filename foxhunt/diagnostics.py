@@ -22,7 +22,11 @@ class Location:
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One finding: a stable code, what is wrong, where, and how to mend it."""
+    """One finding: a stable code, what is wrong, where, and how to mend it.
+
+    `severity` is `error`, `warning` or `note`. `about` is the declared entry that it speaks of, where the
+    rule can be suppressed; `suppressed` is the reason that the spec gives for letting it pass.
+    """
 
     code: str
     message: str
@@ -30,6 +34,8 @@ class Diagnostic:
     help: str = ""
     severity: str = "error"
     related: tuple[tuple[Location, str], ...] = ()
+    about: str = ""
+    suppressed: str = ""
 
 
 @dataclass(eq=False)

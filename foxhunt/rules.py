@@ -322,6 +322,12 @@ GRAPH = (
         "A counter advances with a step that does not exist.",
         "Name a step, or remove `advance:`.",
     ),
+    Rule(
+        "FH260",
+        "suppression",
+        "A `suppress:` entry has nothing to suppress any more, or names a rule that cannot be suppressed.",
+        "Remove the entry.",
+    ),
 )
 SCHEDULE = (
     Rule(

@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from foxhunt.diagnostics import FoxhuntError, render_text
+from foxhunt.cli.output import Output
+from foxhunt.diagnostics import FoxhuntError
+from foxhunt.formats import render_findings
 
 COMMANDS = {
     "demo": (
@@ -80,8 +82,9 @@ def main(argv: list[str] | None = None) -> None:
     """Run the command line; exit 0 when clean, 1 on findings, 2 on unusable input, 130 on Ctrl-C."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("foxhunt").setLevel(logging.INFO)
+    output = Output()
     try:
-        app.main(args=argv, standalone_mode=False)
+        app.main(args=argv, standalone_mode=False, obj=output)
         code = 0
     except click.exceptions.Exit as stop:
         code = stop.exit_code
@@ -89,9 +92,9 @@ def main(argv: list[str] | None = None) -> None:
         error.show()
         code = 2
     except FoxhuntError as error:
-        click.echo(render_text(error.diagnostics, sources_of(error)), err=True)
+        click.echo(render_findings(error.diagnostics, output.style, sources_of(error)), err=output.is_text)
         count = sum(d.severity == "error" for d in error.diagnostics)
-        if count > 1:
+        if count > 1 and output.is_text:
             click.echo(f"{count} errors", err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from foxhunt.cli.output import format_option, show_findings
 from foxhunt.diagnostics import Diagnostic, DriftError, Location
+from foxhunt.formats import as_json
 from foxhunt.pipeline import Result, compile_specs
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ out_option = click.option(
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Override one dim; needs --out.")
 @click.option("--break", "breaks", multiple=True, metavar="NAME", help="Allow this layout break.")
 @click.option("--cubin", metavar="ARCH", help="Also compile every kernel for a GPU (sm_90); needs no GPU.")
+@format_option()
 def compile(
     specs: Path,
     programs: tuple[str, ...],
@@ -41,6 +45,7 @@ def compile(
     dims: tuple[str, ...],
     breaks: tuple[str, ...],
     cubin: str | None,
+    style: str,
 ) -> None:
     """Compile SPECS (a folder, `specs` unless given) into generated/<program>/.
 
@@ -59,17 +64,21 @@ def compile(
     results = compile_specs(specs, root, programs or None, variant, dim_overrides(dims), breaks)
     for result in results:
         write(result, root / result.summary.program)
-    _show(results, time.perf_counter() - start)
+    if style == "text":
+        _show(results, time.perf_counter() - start)
+    else:
+        _show_for_machines(results, style)
     if cubin:
         for result in results:
-            _cubins(root / result.summary.program, cubin)
+            _cubins(root / result.summary.program, cubin, style != "text")
 
 
 @click.command()
 @specs_argument
 @program_option
 @out_option
-def check(specs: Path, programs: tuple[str, ...], out: Path | None) -> None:
+@format_option()
+def check(specs: Path, programs: tuple[str, ...], out: Path | None, style: str) -> None:
     """For CI: exit 1, naming what differs, unless generated files and lock are what SPECS say.
 
     Catches a hand-edited generated file, a moved slot, a changed template, a forgotten compile.
@@ -82,8 +91,11 @@ def check(specs: Path, programs: tuple[str, ...], out: Path | None) -> None:
     if findings:
         help = f"`foxhunt compile {specs}` mends them; change specs or templates, not generated files"
         raise DriftError((*findings[:-1], replace(findings[-1], help=findings[-1].help or help)))
+    if style != "text":
+        _show_for_machines(results, style)
+        return
     for result in results:
-        click.echo(f"{result.summary.program}: fresh, layout {result.summary.layout}")
+        click.echo(f"{result.summary.program}: fresh, layout {result.summary.layout}{_passed(result)}")
 
 
 @click.command()
@@ -136,6 +148,21 @@ def summary_table(results: Sequence[Result]) -> Table:
     return Table("", heads, tuple(_summary(r) for r in results))
 
 
+def _show_for_machines(results: Sequence[Result], style: str) -> None:
+    suppressed = [d for r in results for d in r.suppressed]
+    if style != "json":
+        show_findings(suppressed, style, {})
+        return
+    programs = [asdict(r.summary) | {"changes": r.changes} for r in results]
+    data = {"programs": programs, "diagnostics": [as_json(d) for d in suppressed]}
+    click.echo(json.dumps(data, indent=2))
+
+
+def _passed(result: Result) -> str:
+    count = len(result.suppressed)
+    return f", {count} suppressed finding{'s' * (count > 1)}" if count else ""
+
+
 def _summary(result: Result) -> tuple[str, ...]:
     s = result.summary
     return (
@@ -163,7 +190,12 @@ def _show(results: Sequence[Result], seconds: float) -> None:
     from foxhunt.cli.tables import show_table
 
     changes = [f"{r.summary.program}: {change}" for r in results for change in r.changes]
-    note = "\n".join([*changes, f"compiled in {seconds:.2f} s"])
+    passed = [
+        f"{r.summary.program}: {d.code} {d.message}; suppressed: {d.suppressed}"
+        for r in results
+        for d in r.suppressed
+    ]
+    note = "\n".join([*changes, *passed, f"compiled in {seconds:.2f} s"])
     show_table(Console(), replace(summary_table(results), note=note))
 
 
@@ -186,7 +218,7 @@ def _leftovers(root: Path, programs: set[str]) -> Iterator[Diagnostic]:
         yield Diagnostic("FH606", f"{name} has no specs any more", Location(str(root / name)), help)
 
 
-def _cubins(folder: Path, arch: str) -> None:
+def _cubins(folder: Path, arch: str, aside: bool) -> None:
     from foxhunt.backend.cubin import compile_cubins
 
     cubins = compile_cubins(folder, arch)
@@ -194,4 +226,4 @@ def _cubins(folder: Path, arch: str) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for entry, data in cubins.items():
         (target / f"{entry}.cubin").write_bytes(data)
-    click.echo(f"{target}: {len(cubins)} cubins, {sum(map(len, cubins.values())):,} bytes")
+    click.echo(f"{target}: {len(cubins)} cubins, {sum(map(len, cubins.values())):,} bytes", err=aside)

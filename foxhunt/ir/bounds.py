@@ -96,7 +96,7 @@ class _Sweep:
                 f"{launch.name} observes {found.text} for bound {slot.name} after {by.name} has clamped it"
             )
             hint = "such a bound can only shrink: observe the value before the clamp"
-            self.findings.add("FH255", message, launch.at, hint, ((by.at, "the clamp"),))
+            self.findings.add("FH255", message, launch.at, hint, ((by.at, "the clamp"),), slot.name)
 
 
 def _elements(launch: Launch) -> frozenset[int]:

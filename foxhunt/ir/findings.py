@@ -25,9 +25,10 @@ class Findings:
         at: Location | None,
         help: str = "",
         related: tuple[tuple[Location, str], ...] = (),
+        about: str = "",
     ) -> None:
-        """One more finding."""
-        self.found.append(Diagnostic(code, message, at, help, related=related))
+        """One more finding; `about` names the entry whose spec may suppress it."""
+        self.found.append(Diagnostic(code, message, at, help, related=related, about=about))
 
     def nearest(self, name: str, names: Iterable[str]) -> str:
         """`did you mean ...?` for the nearest of `names`, or nothing."""

@@ -27,10 +27,12 @@ def check_orphans(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...], findi
         read = _overlaps(touched, places[slot.name], slot.count)
         if slot.retired is None and slot.name not in listed and not read:
             message = f"slot {slot.name} is read by no launch and not listed under diagnostics"
-            findings.add("FH250", message, slot.at, _HINT)
+            findings.add("FH250", message, slot.at, _HINT, about=slot.name)
     for counter in program.counters:
         if counter.name not in listed and not _overlaps(touched, places[counter.name], 1):
-            findings.add("FH250", f"counter {counter.name} is used by no launch", counter.at, _HINT)
+            findings.add(
+                "FH250", f"counter {counter.name} is used by no launch", counter.at, _HINT, about=counter.name
+            )
     for tensor in program.tensors:
         if tensor.role == "workspace" or tensor.retired is not None:
             continue
@@ -38,7 +40,13 @@ def check_orphans(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...], findi
         if tensor.role == "param":
             names += [f"{tensor.name}.{suffix}" for suffix in "gmv"]
         if not any(_overlaps(touched, places[n], tensor.count) for n in names):
-            findings.add("FH250", f"{tensor.role} {tensor.name} is used by no launch", tensor.at, _HINT)
+            findings.add(
+                "FH250",
+                f"{tensor.role} {tensor.name} is used by no launch",
+                tensor.at,
+                _HINT,
+                about=tensor.name,
+            )
     _check_source(program.source, {o.producer for s in program.steps for o in s.observations}, findings)
 
 
@@ -46,15 +54,16 @@ def _check_source(source: spec.Program, observed: set[str], findings: Findings) 
     for producer in source.producers:
         if producer.retired is None and producer.name not in observed:
             message = f"producer {producer.name} is listed in no step"
-            findings.add("FH250", message, producer.at, f"add `- {{producers: [{producer.name}]}}` to a step")
+            hint = f"add `- {{producers: [{producer.name}]}}` to a step"
+            findings.add("FH250", message, producer.at, hint, about=producer.name)
     used = _used_blocks(source)
     for block in source.blocks:
         if block.name not in used:
-            findings.add("FH250", f"block {block.name} is used by no step", block.at, _HINT)
+            findings.add("FH250", f"block {block.name} is used by no step", block.at, _HINT, about=block.name)
     filling = {b.fill.partition(".")[0] for b in source.buffers if b.fill is not None}
     for data in source.data:
         if data.name not in filling:
-            findings.add("FH250", f"data source {data.name} fills no buffer", data.at, _HINT)
+            findings.add("FH250", f"data source {data.name} fills no buffer", data.at, _HINT, about=data.name)
 
 
 def _used_blocks(source: spec.Program) -> set[str]:

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from foxhunt.diagnostics import Diagnostic
 from foxhunt.ir.access import accesses, items
 from foxhunt.ir.bounds import check_bounds
 from foxhunt.ir.findings import Findings
 from foxhunt.ir.intervals import Intervals
+from foxhunt.ir.suppress import apply_suppressions
 from foxhunt.ir.types import Access, LaidOutProgram, Launch, Lifetime, Range, Slot, StepGraph
 from foxhunt.ir.usage import check_orphans
 
 Rule = Callable[[LaidOutProgram, tuple[StepGraph, ...], Findings], None]
 
 
-def verify(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...]) -> None:
-    """Checks every rule on a program and the graphs of all its steps; raises SpecError with all findings."""
+def verify(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...]) -> tuple[Diagnostic, ...]:
+    """Checks every rule on a program and the graphs of all its steps; returns what its spec suppresses.
+
+    Raises SpecError with all other findings.
+    """
     findings = Findings()
     for rule in RULES:
         rule(laid_out, graphs, findings)
+    suppressed = apply_suppressions(laid_out.program.source.suppress, findings)
     findings.raise_if_any()
+    return suppressed
 
 
 def check_resets(laid_out: LaidOutProgram, _: tuple[StepGraph, ...], findings: Findings) -> None:

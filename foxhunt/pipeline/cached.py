@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from foxhunt.backend.cache import cache_folder, write_atomically
-from foxhunt.diagnostics import SpecError, fail
+from foxhunt.diagnostics import Diagnostic, Location, SpecError, fail
 from foxhunt.spec.library import library_root
 
 KEPT = 64
@@ -41,11 +42,14 @@ class Summary:
 
 @dataclass(frozen=True)
 class Result:
-    """A compiled program: its summary, its files (layout.lock included), and what changed since the lock."""
+    """A compiled program: its summary, its files (layout.lock included), what changed since the lock, and
+    the findings that its spec suppresses.
+    """
 
     summary: Summary
     files: Mapping[str, str]
     changes: tuple[str, ...]
+    suppressed: tuple[Diagnostic, ...] = ()
 
 
 def compile_specs(
@@ -124,7 +128,7 @@ def _compile(
             layout=compiled.fingerprint.layout,
             semantics=compiled.fingerprint.semantics,
         )
-        yield Result(summary, compiled.files, tuple(c.text for c in changes))
+        yield Result(summary, compiled.files, tuple(c.text for c in changes), compiled.suppressed)
 
 
 def _text(path: Path) -> str | None:
@@ -169,14 +173,33 @@ def _contents(folder: Path, endings: tuple[str, ...]) -> Iterator[tuple[str, byt
 def _recall(path: Path) -> tuple[Result, ...] | None:
     try:
         data = json.loads(path.read_bytes())
-        return tuple(Result(Summary(**r["summary"]), r["files"], tuple(r["changes"])) for r in data)
+        return tuple(map(_result, data))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
+def _result(data: dict[str, Any]) -> Result:
+    suppressed = tuple(map(_diagnostic, data["suppressed"]))
+    return Result(Summary(**data["summary"]), data["files"], tuple(data["changes"]), suppressed)
+
+
+def _diagnostic(data: dict[str, Any]) -> Diagnostic:
+    at = Location(**data["location"]) if data["location"] else None
+    related = tuple((Location(**place), text) for place, text in data["related"])
+    return Diagnostic(**(data | {"location": at, "related": related}))
+
+
 def _remember(path: Path, results: tuple[Result, ...]) -> None:
     """Keep the results; a cache that cannot be written is no reason to fail."""
-    data = [{"summary": asdict(r.summary), "files": dict(r.files), "changes": r.changes} for r in results]
+    data = [
+        {
+            "summary": asdict(r.summary),
+            "files": dict(r.files),
+            "changes": r.changes,
+            "suppressed": [asdict(d) for d in r.suppressed],
+        }
+        for r in results
+    ]
     with suppress(OSError):
         write_atomically(path, json.dumps(data).encode())
         kept = sorted(path.parent.glob("*.json"), key=lambda p: p.stat().st_mtime, reverse=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from foxhunt.backend.plan import Plan
 from foxhunt.contract.fingerprint import Fingerprint, fingerprint
 from foxhunt.contract.lock import LOCK_FILE, render_lock
+from foxhunt.diagnostics import Diagnostic
 from foxhunt.emit.environment import Renderer
 from foxhunt.emit.render import FileSet, Kernels, render
 from foxhunt.emit.templates import TemplateSet, load_templates
@@ -34,6 +35,7 @@ class Compiled:
     fingerprint: Fingerprint
     files: FileSet
     plan: Plan
+    suppressed: tuple[Diagnostic, ...] = ()
 
 
 def project_templates(specs_root: Path) -> TemplateSet:
@@ -58,7 +60,7 @@ def compile_program(
     """
     laid_out = lay_out(resolve(specs, name, variant, dict(dims or {})), lock)
     graphs = tuple(build_graph(laid_out, step.name) for step in laid_out.program.steps)
-    verify(laid_out, graphs)
+    suppressed = verify(laid_out, graphs)
     schedule = build_schedule(laid_out, graphs)
     renderer = Renderer(templates or project_templates(Path(specs.root)))
     kernels = Kernels(schedule, renderer)
@@ -66,4 +68,4 @@ def compile_program(
     plan = plan_of(schedule, found)
     files = render(schedule, kernels, plan, renderer)
     files[LOCK_FILE] = render_lock(laid_out, found)
-    return Compiled(laid_out, graphs, schedule, found, files, plan)
+    return Compiled(laid_out, graphs, schedule, found, files, plan, suppressed)

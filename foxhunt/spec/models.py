@@ -303,6 +303,17 @@ class Diagnostic(Entry):
     """The slot or counter."""
 
 
+class Suppression(Entry):
+    """A finding of a rule of judgement (FH250, FH255) that is meant. What suppresses nothing is a finding."""
+
+    rule: Annotated[str, Field(pattern=r"^FH\d{3}$")]
+    """The rule's code."""
+    name: Name
+    """The entry that the finding is about."""
+    reason: Annotated[str, Field(min_length=1)]
+    """Why it is meant."""
+
+
 class DataSource(Entry):
     """Where resident buffers come from: a reader of `runtime.data` and its file."""
 
@@ -349,6 +360,8 @@ class Program(Entry):
     """Captured graphs."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Slots and counters of the published record, in order."""
+    suppress: tuple[Suppression, ...] = ()
+    """Findings that are meant, each with its reason."""
 
 
 class SpecSet(BaseModel):
