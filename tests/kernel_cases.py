@@ -2,8 +2,9 @@
 
 An example is a mapping of symbols to sizes and of parameters to values. A value is a list, a number, a
 generator (`normal`, `uniform`, `edges`, `zeros`, `ones`, `{integers: [low, high]}`) or `{count: other}` (how
-many of another parameter are not 0); for a `many` parameter one of these or a list of rows `{n, fill}`; for a
-bound `{slot, triple, floor}`. Parameters that are only written are left out.
+many of another parameter are not 0); for a `many` parameter one of these, a list of rows `{n, fill}`, or
+`{rows, fill}` where its rows have the declared shape; for a bound `{slot, triple, floor}`. Parameters that
+are only written are left out.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def cases(kernel: Kernel) -> Iterator[Case]:
     flexible = next((e for e in kernel.examples if symbol in e and _flexible(kernel, e, symbol)), None)
     for size in ODD_SIZES if flexible else ():
         yield make(kernel, {**flexible, symbol: size}, f"{symbol}{size}")
-        if kernel.kind == "statistic" and kernel.params["x"].dtype == "f32":
+        if kernel.kind == "statistic" and _observed(kernel):
             yield _with_specials(make(kernel, {**flexible, symbol: size}, f"special{size}"))
 
 
@@ -80,10 +81,15 @@ def _flexible(kernel: Kernel, example: Mapping[str, Any], symbol: str) -> bool:
     return not any(symbol in symbols(str(s).removeprefix("...")) for param in listed for s in param.shape)
 
 
+def _observed(kernel: Kernel) -> list[str]:
+    """The floats that a statistic reads."""
+    return [n for n, p in kernel.params.items() if (p.kind, p.access, p.dtype) == ("data", "read", "f32")]
+
+
 def _with_specials(case: Case) -> Case:
     """NaN and its like first, last and in between."""
-    rows = case.values["x"] if case.kernel.params["x"].many else [case.values["x"]]
-    for row in rows:
+    values = [case.values[name] for name in _observed(case.kernel)]
+    for row in (row for value in values for row in (value if isinstance(value, list) else [value])):
         for k, at in enumerate((0, len(row) // 2, len(row) - 1, len(row) // 3, len(row) // 5)):
             if len(row):
                 row[at] = SPECIALS[(k + len(row)) % len(SPECIALS)]
@@ -112,13 +118,15 @@ def _value(
     if param.kind == "bound":
         return Bound(given["slot"], tuple(given["triple"]), given["floor"])
     if param.kind == "slot":
-        return float(given)
+        return float(given) if param.access == "read" else 77.0  # whatever was there before
     if param.kind == "counter":
         return int(np.ravel(given)[0])
     if param.kind == "rng":
         return None
     if isinstance(given, Mapping) and "count" in given:
         return np.array([np.count_nonzero(values[given["count"]])], DTYPES[param.dtype].numpy)
+    if param.many and isinstance(given, Mapping) and "rows" in given:
+        return [_fill(given["fill"], _shape(param, dims), param.dtype, rng) for _ in range(given["rows"])]
     if param.many:
         rows = given if isinstance(given, list | tuple) and given and isinstance(given[0], Mapping) else None
         if rows is None:

@@ -22,7 +22,18 @@ from foxhunt.emit.templates import load_templates
 from foxhunt.pipeline import compile_program
 from foxhunt.schedule.abi import rng_hash
 from foxhunt.spec.load import load_specs
-from foxhunt.spec.models import Buffer, Counter, Item, Kernel, Producer, Program, Slot, SpecSet, Step
+from foxhunt.spec.models import (
+    Buffer,
+    Counter,
+    Diagnostic,
+    Item,
+    Kernel,
+    Producer,
+    Program,
+    Slot,
+    SpecSet,
+    Step,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -45,7 +56,8 @@ class _Builder:
         for name, param in sorted(case.kernel.params.items()):
             value, own = case.values[name], f"c{number}_{name}"
             if param.kind == "slot":
-                self.slots.append(Slot(name=own, source="host", init=value, reset="never"))
+                source = "host" if param.access == "read" else "kernel"
+                self.slots.append(Slot(name=own, source=source, init=value, reset="never"))
                 args[name] = own
             elif param.kind == "bound":
                 self.slots.append(Slot(name=own, floor=value.floor, reset="never"))
@@ -123,9 +135,12 @@ class KernelProgram:
     def found(self, number: int) -> dict[str, Any]:
         """What case `number` has left in its written parameters."""
         case, views = self.cases[number], {v.name: v for v in self.plan.views}
+        slots = {s.name: s.index for s in self.plan.slots}
         found: dict[str, Any] = {}
         for name, param in case.kernel.params.items():
-            if param.kind == "data" and param.access != "read":
+            if param.kind == "slot" and param.access != "read":
+                found[name] = self.backend.read("isv", 4 * slots[f"c{number}_{name}"], 1, "f32")
+            elif param.kind == "data" and param.access != "read":
                 rows = case.values[name] if param.many else [case.values[name]]
                 read = [self._read(views[f"c{number}_{name}_{row}"]) for row in range(len(rows))]
                 found[name] = read if param.many else read[0]
@@ -174,6 +189,7 @@ def kernel_program(
         buffers=tuple(builder.buffers),
         counters=tuple(builder.counters),
         producers=tuple(builder.producers),
+        diagnostics=tuple(Diagnostic(name=s.name) for s in builder.slots if s.source == "kernel"),
         steps=(Step(name="all", items=tuple(builder.items)),),
     )
     used = {case.kernel.kernel for case in cases} | {p.kernel for p in builder.producers}

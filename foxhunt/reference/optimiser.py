@@ -54,3 +54,34 @@ def ema(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     x, s = (np.asarray(inputs[k], np.float64) for k in "xs")
     finite = np.isfinite(x)
     return {"s": np.where(finite, consts["KEEP"] * s + consts["TAKE"] * np.where(finite, x, 0.0), s)}
+
+
+@reference("clamp_group")
+def clamp_group(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Weights and moments within their limits, and the share of weights that were clamped."""
+    result: Outputs = {
+        key: [
+            np.clip(row, -float(inputs[f"{key}_limit"]), float(inputs[f"{key}_limit"]))
+            for row in rows(inputs[key])
+        ]
+        for key in "wmv"
+    }
+    limit = float(inputs["w_limit"])
+    rate = sum(int((np.abs(row) > limit).sum()) for row in rows(inputs["w"])) / dims["n"]
+    return result | {
+        "rate": np.array([rate]),
+        "rate_deficit": np.array([max(0.0, rate - consts["EXPECTED"])]),
+    }
+
+
+@reference("polyak")
+def polyak(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """`target + tau (online − target)`."""
+    pairs = zip(rows(inputs["target"]), rows(inputs["online"]), strict=True)
+    return {"target": [target + float(inputs["tau"]) * (online - target) for target, online in pairs]}
+
+
+@reference("zero")
+def zero(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Zeros."""
+    return {"y": [np.zeros(len(row)) for row in rows(inputs["y"])]}

@@ -80,3 +80,47 @@ def count_nonzero(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
 def count_nonfinite(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     """Elements that are NaN or infinite."""
     return {"y": np.array([sum(int((~np.isfinite(r)).sum()) for r in rows(inputs["x"]))], np.float64)}
+
+
+def _finite_pairs(inputs: Inputs) -> tuple[Array, Array]:
+    """w and g of all rows, where both are finite."""
+    w, g = (np.concatenate([*rows(inputs[k]), np.zeros(0)]) for k in "wg")
+    finite = np.isfinite(w) & np.isfinite(g)
+    return w[finite], g[finite]
+
+
+@reference("decay_rate")
+def decay_rate(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """`|Σ w g| / max(Σ w², FLOOR)`."""
+    w, g = _finite_pairs(inputs)
+    return {"y": np.array([abs(w @ g) / max(w @ w, consts["FLOOR"])])}
+
+
+@reference("l1_lambda")
+def l1_lambda(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Entropy deficit of the gradient's direction × mean |g| / mean |w|."""
+    w, g = (np.abs(x) for x in _finite_pairs(inputs))
+    total = g.sum()
+    if len(g) < 2 or total == 0:
+        return {"y": np.zeros(1)}
+    positive = g[g > 0]
+    entropy = np.log(total) - (positive * np.log(positive)).sum() / total
+    deficit = 1 - entropy / np.log(len(g))
+    return {"y": np.array([deficit * g.mean() / max(w.mean(), consts["FLOOR"])])}
+
+
+@reference("column_mean_abs")
+def column_mean_abs(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Mean magnitude of one column; 0 without a finite element."""
+    column = np.asarray(inputs["x"], np.float64)[:, dims["COLUMN"]]
+    finite = np.abs(column[np.isfinite(column)])
+    return {"y": np.array([finite.mean() if len(finite) else 0.0])}
+
+
+@reference("iqn_quantiles")
+def iqn_quantiles(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Mean of one off-median quantile over batch and choices; the skip value without a finite element."""
+    tau = [t for t in range(dims["T"]) if t != dims["T"] // 2][dims["QUANTILE"]]
+    values = np.asarray(inputs["x"], np.float64)[tau :: dims["T"]]
+    finite = values[np.isfinite(values)]
+    return {"y": np.array([finite.mean()]) if len(finite) else np.array([SKIP])}
