@@ -1,14 +1,28 @@
 """NumPy float64 oracles of the kernel library: `REFERENCES[name](inputs, dims, consts)`, one a kernel."""
 
-from foxhunt.reference import heads, linear, optimiser, quantiles, statistics, values, windows
+from foxhunt.reference import (
+    environment,
+    heads,
+    linear,
+    optimiser,
+    paths,
+    quantiles,
+    replay,
+    statistics,
+    values,
+    windows,
+)
 from foxhunt.reference.registry import REFERENCES
 
 __all__ = [
     "REFERENCES",
+    "environment",
     "heads",
     "linear",
     "optimiser",
+    "paths",
     "quantiles",
+    "replay",
     "statistics",
     "values",
     "windows",
