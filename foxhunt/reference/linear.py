@@ -59,3 +59,20 @@ def bwd_dw_reduce(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
 def bwd_db_reduce(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     """`db = Σ_b d`."""
     return {"db": np.asarray(inputs["d"], np.float64).sum(axis=0)}
+
+
+@reference("linear_dx")
+def linear_dx(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """`dx = dy wᵀ`, to which `add` [B, K] is added, all times elu'(y), where the kernel has `add` or `y`."""
+    p = _float64(inputs)
+    dx = p["dy"] @ p["w"].T
+    if "add" in p:
+        dx = p["add"] + dx
+    return {"dx": dx * elu_slope(p["y"]) if "y" in p else dx}
+
+
+@reference("elu_grad")
+def elu_grad(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """`dx = dy elu'(y)`, element by element."""
+    p = _float64(inputs)
+    return {"dx": p["dy"] * elu_slope(p["y"])}

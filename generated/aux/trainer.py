@@ -31,7 +31,7 @@ PLAN = Plan(
     variant="default",
     precision="fp32",
     layout_hash="d02f396e305f5c8ed7029102b139ce5ce93564f57efb0ea1a60df5edb809734f",
-    semantics_hash="c202d5d81c54dc4c13d012daaa6e654640900aa7d5d5ad44afbd7acae027c5f1",
+    semantics_hash="e53bbb0dec934a732ebe91ed09a142d7ab9e3548aa9992659f62d5263b64e704",
     layout_lines=(
         "counter 0 foxhunt.step i64 [1]",
         "counter 1 adam_t i64 [1]",

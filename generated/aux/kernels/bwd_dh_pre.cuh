@@ -14,9 +14,6 @@ struct Shared {
   alignas(16) unsigned char tile[GEMM_SHARED_BYTES];
 };
 
-// The slope of ELU where it gave y: 1 above 0, else exp(x) = 1 + y.
-FH_DEVICE f32 elu_slope(f32 y) { return y > 0.0f ? 1.0f : 1.0f + y; }
-
 // dh2_pre = (dh3·w3ᵀ) ⊙ elu'(h2), then dh1_pre = (dh2_pre·w2ᵀ) ⊙ elu'(h1), for a tile of samples a block at a time.
 template <int BLOCK, i64 AUX, i64 B, i64 H1, i64 H2, class Blk>
 FH_DEVICE void body(Blk& block, Out<f32> dh1_pre, Out<f32> dh2_pre, In<f32> dh3, In<f32> h1, In<f32> h2, In<f32> w2, In<f32> w3) {
@@ -30,12 +27,12 @@ FH_DEVICE void body(Blk& block, Out<f32> dh1_pre, Out<f32> dh2_pre, In<f32> dh3,
     const i64 samples = B - first < PANEL ? B - first : PANEL;
     gemm<T>(block, s, rows_of(dh3, AUX, first), rows_of(w3, AUX), samples, H2, AUX, 0, 1, [&](i64 m, i64 n, f32 sum) {
       const i64 i = (first + m) * H2 + n;
-      dh2_pre[i] = sum * elu_slope(h2[i]);
+      dh2_pre[i] = sum * elu_slope_(h2[i]);
     });
     gemm<T>(block, s, rows_of(stored(dh2_pre), H2, first), rows_of(w2, H2), samples, H1, H2, 0, 1,
             [&](i64 m, i64 n, f32 sum) {
               const i64 i = (first + m) * H1 + n;
-              dh1_pre[i] = sum * elu_slope(h1[i]);
+              dh1_pre[i] = sum * elu_slope_(h1[i]);
             });
   }
 }

@@ -265,6 +265,8 @@ FH_DEVICE f32 softplus_(f32 x) { return (x > 0.0f ? x : 0.0f) + log1p_(exp_(-abs
 
 // x above 0, exp(x) - 1 below
 FH_DEVICE f32 elu_(f32 x) { return x > 0.0f ? x : expm1_(x); }
+// the slope of ELU where it gave y: exp(x) is 1 + y
+FH_DEVICE f32 elu_slope_(f32 y) { return y > 0.0f ? 1.0f : 1.0f + y; }
 
 FH_DEVICE f32 sin_(f32 x) {
   const detail::Angle a = detail::reduce_angle(abs_(x));
