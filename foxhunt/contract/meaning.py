@@ -40,7 +40,9 @@ def _call(producer: spec.Producer) -> str:
     return f"{producer.kernel}({args}){bind}" + (f" for {', '.join(indices)}" if indices else "")
 
 
-def _text(value: str | tuple[str, ...]) -> str:
+def _text(value: str | tuple[str, ...] | spec.Each) -> str:
+    if isinstance(value, spec.Each):
+        return f"each of {', '.join(map(_text, value.each))}"
     return value if isinstance(value, str) else f"[{', '.join(value)}]"
 
 

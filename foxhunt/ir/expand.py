@@ -237,7 +237,7 @@ class StepExpander:
         site = Site(f"{self.step.name}.{path}", self.step.name, entry.at, entry)
         scope = Scope(self.library.names, frame.prefixes, {}, indices)
         outputs = [_output(sign, entry.name, o, index, ref) for o, ref in producer.outputs(index)]
-        reads = bind_arguments(producer.reads, entry.args, site, scope, self.findings)
+        reads = bind_arguments(producer.reads, producer.arguments(index), site, scope, self.findings)
         bind = self._bind(entry, indices)
         if reads is None or bind is None:
             return

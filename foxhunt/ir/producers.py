@@ -35,6 +35,11 @@ class ResolvedProducer:
     """Outputs in scratch order."""
     slots: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
 
+    def arguments(self, index: int) -> dict[str, str | tuple[str, ...]]:
+        """The references of foreach index `index`, by parameter."""
+        args = self.declared.args.items()
+        return {name: given.each[index] if isinstance(given, spec.Each) else given for name, given in args}
+
     def outputs(self, index: int) -> Iterator[tuple[str, Range]]:
         """Each output with the slot elements that its observation of foreach index `index` is for."""
         for output in self.order:
@@ -95,6 +100,8 @@ def resolve_producer(
     indices = foreach_indices(producer, names.sizes, findings)
     if indices is None or (sign is not None and not _outputs_match(producer, sign, findings)):
         return None
+    if not _one_each(producer, len(indices), findings):
+        return None
     order = sign.written if sign is not None else tuple(sorted(producer.out))
     slots: dict[str, tuple[Range, ...]] = {}
     for output in order:
@@ -104,6 +111,17 @@ def resolve_producer(
         slots[output] = found
     reads = _without(sign, producer.out) if sign is not None else None
     return ResolvedProducer(producer, sign, reads, indices, order, slots)
+
+
+def _one_each(producer: spec.Producer, count: int, findings: Findings) -> bool:
+    """Whether every `each` has a reference for every foreach index."""
+    before = len(findings.found)
+    for name, given in producer.args.items():
+        if isinstance(given, spec.Each) and len(given.each) != count:
+            message = f"producer {producer.name}: {name} has {len(given.each)} references for {count} indices"
+            hint = "`each` lists one reference for every index of `foreach`"
+            findings.add("FH213", message, producer.spot("args", name), hint)
+    return len(findings.found) == before
 
 
 def _without(sign: Signature, outputs: Mapping[str, str]) -> Signature:

@@ -203,13 +203,15 @@ def _entry_at(model: type[Entry], path: Path) -> type[Entry] | None:
 
 
 def _container(annotation: Any) -> Any:
-    """The annotation without `Annotated` and `| None`."""
+    """The annotation without `Annotated` and `| None`; of several that a value may have, the only entry."""
     while True:
         origin = get_origin(annotation)
         if origin is Annotated:
             annotation = get_args(annotation)[0]
         elif origin in (Union, UnionType):
             members = [a for a in get_args(annotation) if a is not type(None)]
+            if len(members) > 1:
+                members = [a for a in members if isinstance(a, type) and issubclass(a, Entry)]
             if len(members) != 1:
                 return None
             annotation = members[0]

@@ -221,6 +221,13 @@ class Counter(Entry):
     """What it counts."""
 
 
+class Each(Entry):
+    """One reference for every index of a producer's `foreach`, where an index picks a name."""
+
+    each: tuple[Reference, ...]
+    """As many as there are indices, in their order; a list among them is for a `many` parameter."""
+
+
 class Producer(Entry):
     """A kernel whose observations are folded into slots at the end of each step that lists it."""
 
@@ -230,8 +237,9 @@ class Producer(Entry):
     """Index names and their bounds: one launch for each combination."""
     kernel: Name
     """A kernel of the library."""
-    args: Frozen[Reference]
-    """Kernel parameter to reference: `name`, `name[i]`, `name[i:j]`, or a list where it is `many`."""
+    args: Frozen[Reference | Each]
+    """Kernel parameter to reference: `name`, `name[i]`, `name[i:j]`, a list where it is `many`, or
+    `{each: […]}`."""
     out: Frozen[str]
     """Output parameter to the slot that it observes."""
     bind: Frozen[Size] = FrozenDict()

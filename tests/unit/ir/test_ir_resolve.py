@@ -366,6 +366,24 @@ def test_a_producer_writes_whole_slots_in_order_and_nothing_else(changed, code):
     assert code in codes(text)
 
 
+def test_a_foreach_index_picks_one_of_several_names():
+    picked = PRODUCERS.replace("args: {x: 'x[b]'}", "args: {x: {each: [w, 'x[1]', [x, w], x]}}")
+    built = build(items("{producers: [many, column, one]}", extra=picked))
+    read = [built.launch(f"train.many.{b}").arguments[0].ranges for b in range(4)]
+    assert [[(r.base, r.offset, r.count) for r in ranges] for ranges in read] == [
+        [("params", 0, 6)],
+        [("x", 3, 3)],
+        [("x", 0, 12), ("params", 0, 6)],
+        [("x", 0, 12)],
+    ]
+
+
+@pytest.mark.parametrize("each", ["[w, x]", "[w, x, x, x, x]", "[]"])
+def test_there_is_one_name_for_every_foreach_index(each):
+    picked = PRODUCERS.replace("args: {x: 'x[b]'}", f"args: {{x: {{each: {each}}}}}")
+    assert "FH213" in codes(items("{producers: [many, column, one]}", extra=picked))
+
+
 def test_a_producer_is_listed_once_a_step():
     assert "FH218" in codes(items("{producers: [one]}", "{producers: [column, one]}", extra=PRODUCERS))
 
