@@ -288,8 +288,8 @@ GRAPH = (
     Rule(
         "FH253",
         "two-writers",
-        "A slot has two producers, or is written by two launches.",
-        "Keep one; every slot has a sole writer.",
+        "A slot has two producers, or an element of it is written by two launches.",
+        "Keep one; every element of a slot has a sole writer.",
     ),
     Rule(
         "FH254",

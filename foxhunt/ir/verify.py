@@ -29,6 +29,14 @@ def verify(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...]) -> tuple[Dia
     return suppressed
 
 
+def check_steps(laid_out: LaidOutProgram, _: tuple[StepGraph, ...], findings: Findings) -> None:
+    """There is something to run."""
+    program = laid_out.program.source
+    if not program.steps:
+        hint = "add `steps:`, or make it a folder of blocks that others import with `uses:`"
+        findings.add("FH259", f"program {program.program} has no steps", program.spot("program"), hint)
+
+
 def check_resets(laid_out: LaidOutProgram, _: tuple[StepGraph, ...], findings: Findings) -> None:
     """Every stateful entry names a reset policy."""
     program = laid_out.program
@@ -94,13 +102,20 @@ def _check_writers(slot: Slot, writers: list[tuple[Launch, Range]], findings: Fi
     if not writers:
         message = f"slot {slot.name} has source kernel, but no launch writes it"
         findings.add("FH203", message, slot.at, "write it in a step, or give it another `source:`")
-    elif len(writers) > 1:
-        message = f"slot {slot.name} is written by {' and '.join(w.name for w, _ in writers[:4])}"
-        other = ((writers[0][0].at, "the first of them"),)
-        findings.add("FH253", message, writers[1][0].at, "a kernel slot has one writer in the program", other)
-    elif writers[0][1].count != slot.count:
-        message = f"{writers[0][0].name} writes only {writers[0][1].text} of slot {slot.name}"
-        findings.add("FH203", message, writers[0][0].at, "its one writer writes all of a slot")
+        return
+    first: dict[int, Launch] = {}
+    for launch, written in writers:
+        for element in range(written.offset, written.offset + written.count):
+            other = first.setdefault(element, launch)
+            if other is not launch:
+                message = f"slot {slot.name} is written by {other.name} and {launch.name}"
+                hint = "an element of a kernel slot has one writer in the program"
+                findings.add("FH253", message, launch.at, hint, ((other.at, "the first of them"),))
+                return
+    if len(first) < slot.count:
+        text = ", ".join(written.text for _, written in writers[:4])
+        message = f"only {text} of slot {slot.name} is written"
+        findings.add("FH203", message, writers[0][0].at, "its writers together write all of a slot")
 
 
 def check_reads(laid_out: LaidOutProgram, graphs: tuple[StepGraph, ...], findings: Findings) -> None:

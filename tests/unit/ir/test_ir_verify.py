@@ -115,6 +115,20 @@ def test_a_program_that_breaks_a_rule_is_refused_by_name(what, old, new, code, m
     assert all(c in RULES for c, _ in found)
 
 
+def test_launches_may_share_a_kernel_slot_element_by_element():
+    def written(*elements):
+        items = "".join(
+            f"      - {{kernel: set_slot, args: {{s: 'LAMBDA[{k}]'}}, as: l{n}}}\n"
+            for n, k in enumerate(elements)
+        )
+        one = "      - {kernel: set_slot, args: {s: LAMBDA}}\n"
+        return SOUND.replace(one, items).replace("{name: LAMBDA,", "{name: LAMBDA, count: K,")
+
+    check(written(0, 1))
+    assert findings(written(1)) == [("FH203", "only LAMBDA[1] of slot LAMBDA is written")]
+    assert ("FH253", "slot LAMBDA is written by train.l0 and train.l2") in findings(written(0, 1, 0))
+
+
 def test_a_clamp_in_another_step_counts_as_the_last_writer():
     limit = "      - {kernel: limit, args: {w: w, limit: LIMIT}}\n"
     other = "  - {name: other, items: [{kernel: limit, args: {w: w, limit: LIMIT}}]}\n"
