@@ -323,10 +323,22 @@ GRAPH = (
         "Name a step, or remove `advance:`.",
     ),
     Rule(
+        "FH259",
+        "no-steps",
+        "A program declares no step, so there is nothing to compile.",
+        "Add `steps:`; a program is at least one step.",
+    ),
+    Rule(
         "FH260",
         "suppression",
         "A `suppress:` entry has nothing to suppress any more, or names a rule that cannot be suppressed.",
         "Remove the entry.",
+    ),
+    Rule(
+        "FH290",
+        "nothing-so-called",
+        "`foxhunt explain` was asked for a name that no program has, or for a pair that never runs in one step.",
+        "Use the nearest name offered; a launch may be named by the end of its qualified name.",
     ),
 )
 SCHEDULE = (
@@ -484,6 +496,12 @@ EMISSION = (
         "launch-missing",
         "The emitted folder lacks a launch that the program uses.",
         "Run `foxhunt compile` again.",
+    ),
+    Rule(
+        "FH495",
+        "output-not-written",
+        "A drawing, page or trace cannot be written where it was asked for.",
+        "Choose another path, or free space.",
     ),
 )
 RUNTIME: tuple[Rule, ...] = (
@@ -737,6 +755,31 @@ CONTRACT = (
         "program-gone",
         "A generated folder belongs to a program that has no specs any more.",
         "Delete the folder, or bring its specs back.",
+    ),
+    Rule(
+        "FH607",
+        "meaning-changed",
+        "A warning: a producer, smoothing, reset policy, value, launch or template changed, so numbers mean "
+        "something else from here on.",
+        "Nothing, if it is meant; else put it back.",
+    ),
+    Rule(
+        "FH608",
+        "layout-changed",
+        "A note: the layout grew, something was retired, or a break was allowed by name.",
+        "Carry older checkpoints over with `foxhunt migrate`.",
+    ),
+    Rule(
+        "FH610",
+        "no-revision",
+        "A git revision cannot be read: no git, no repository, or no such revision.",
+        "Fetch the revision, or compare two folders.",
+    ),
+    Rule(
+        "FH612",
+        "no-contract",
+        "A folder to compare holds no compiled program, or a damaged one.",
+        "Name a specs folder or a generated folder; compile again.",
     ),
 )
 

@@ -24,7 +24,19 @@ COMMANDS = {
     ),
     "check": ("foxhunt.cli.compile", "For CI: generated files fresh, layout equal to the lock."),
     "fingerprint": ("foxhunt.cli.compile", "Print the layout and semantics hashes of each program."),
+    "diff": (
+        "foxhunt.cli.diff",
+        "What changed since a revision, and what it means for checkpoints and signals.",
+    ),
     "train": ("foxhunt.cli.train", "Run a compiled program: metrics, checkpoint, report."),
+    "graph": (
+        "foxhunt.cli.graph",
+        "Show the steps: an interactive page, SVG, DOT, Mermaid, or a tree.",
+    ),
+    "explain": (
+        "foxhunt.cli.explain",
+        "What a slot, tensor, kernel, launch or pair of launches became, and why.",
+    ),
     "schema": (
         "foxhunt.cli.reference",
         "JSON Schema of spec files, for editors; or the reference as Markdown.",
@@ -84,10 +96,7 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("foxhunt").setLevel(logging.INFO)
     output = Output()
     try:
-        app.main(args=argv, standalone_mode=False, obj=output)
-        code = 0
-    except click.exceptions.Exit as stop:
-        code = stop.exit_code
+        code = app.main(args=argv, standalone_mode=False, obj=output) or 0  # click returns what Exit carries
     except click.ClickException as error:
         error.show()
         code = 2

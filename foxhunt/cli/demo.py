@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,18 @@ import click
 import numpy as np
 from rich.console import Console
 
+from foxhunt.backend.plan import Plan
 from foxhunt.cli.compile import compile_one, summary_table, write
 from foxhunt.cli.report import Report
-from foxhunt.cli.session import build_bar, finish, make_run_folder, run_steps
+from foxhunt.cli.session import METRICS, build_bar, finish, run_folder, run_steps
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.cli.train import run_summary, signals_table
 from foxhunt.runtime.data import WindowOptions, load_source
 from foxhunt.runtime.evaluate import Result, direction_result, regime_result
-from foxhunt.runtime.load import load_plan
+from foxhunt.runtime.load import plan_of_text
 from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trainer import Trainer
+from foxhunt.runtime.views import step_of
 
 
 @click.command()
@@ -43,37 +46,48 @@ def demo(specs: Path, variant: str, backend: str, seed: int, seeds: int, out: Pa
     start = time.perf_counter()
     compiled = compile_one(specs, "aux", variant, {})
     show_table(console, summary_table([compiled]))
-    folder = make_run_folder(Path("runs"), out)
-    emitted = folder / "program"
-    write(compiled, emitted)
-    plan = load_plan(emitted)
-    tables: list[Table] = []
-    summary: tuple[tuple[str, str], ...] = ()
-    for number in range(seed, seed + seeds):
-        with build_bar(console) as progress:
-            trainer = Trainer(plan, emitted, backend=backend, seed=number, progress=progress)
-        with trainer:
-            steps = {s.name: s.repeat or 1 for s in plan.steps}
-            first = number == seed
-            metrics = folder / ("metrics.jsonl" if first else f"metrics-{number}.jsonl")
-            with MetricsWriter(metrics) as writer:
-                result = run_steps(trainer, steps["train"], writer, console, step="train")
-            trainer.save(folder / ("checkpoint.safetensors" if first else f"checkpoint-{number}.safetensors"))
-            if first:
-                summary, signals = run_summary(trainer, result, number), signals_table(trainer)
-            if result.interrupted:
-                console.print(
-                    f"stopped after {result.steps} steps; the checkpoint is kept in {folder}", style="yellow"
-                )
-                raise click.exceptions.Exit(130)
-            regime, direction = held_out(trainer, emitted)
-        tables.append(result_table(regime, direction, number))
-    summary = (*summary, ("whole demo", f"{time.perf_counter() - start:.1f} s"))
+    plan = plan_of_text(compiled.files["trainer.py"], Path("aux") / "trainer.py")
+    with run_folder(Path("runs"), out) as folder:
+        write(compiled, folder / "program")
+        runs = [train_seed(plan, folder, backend, k, k == seed, console) for k in range(seed, seed + seeds)]
+    summary = (*runs[0].summary, ("whole demo", f"{time.perf_counter() - start:.1f} s"))
+    tables = tuple(result_table(run.regime, run.direction, run.seed) for run in runs)
     show_table(console, Table("Run", ("", ""), summary))
     for table in tables:
         show_table(console, table)
-    report = Report("foxhunt demo", "aux on hourly EUR/USD bars of 2017", summary, (*tables, signals))
-    finish(folder, report, console)
+    tables = (*tables, runs[0].signals)
+    finish(folder, Report("foxhunt demo", "aux on hourly EUR/USD bars of 2017", summary, tables), console)
+
+
+@dataclass(frozen=True)
+class SeedRun:
+    """One trained seed: how it ran, its signals at the end, and both heads on held-out bars."""
+
+    seed: int
+    summary: tuple[tuple[str, str], ...]
+    signals: Table
+    regime: Result
+    direction: Result
+
+
+def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, console: Console) -> SeedRun:
+    """Train one seed and test it; only the first seed's files have plain names. Exits 130 on Ctrl-C."""
+    suffix = "" if first else f"-{seed}"
+    emitted = folder / "program"
+    with build_bar(console) as progress:
+        trainer = Trainer(plan, emitted, backend=backend, seed=seed, progress=progress)
+    with trainer:
+        count = step_of(plan, "train").repeat or 1
+        with MetricsWriter((folder / METRICS).with_stem(f"metrics{suffix}")) as writer:
+            result = run_steps(trainer, count, writer, console, step="train")
+        trainer.save(folder / f"checkpoint{suffix}.safetensors")
+        if result.interrupted:
+            text = f"stopped after {result.steps} steps; the checkpoint is kept in {folder}"
+            console.print(text, style="yellow")
+            raise click.exceptions.Exit(130)
+        summary, signals = run_summary(trainer, result, seed), signals_table(trainer)
+        regime, direction = held_out(trainer, emitted)
+    return SeedRun(seed, summary, signals, regime, direction)
 
 
 def held_out(trainer: Trainer, folder: Path) -> tuple[Result, Result]:
@@ -82,8 +96,7 @@ def held_out(trainer: Trainer, folder: Path) -> tuple[Result, Result]:
     arrays = load_source(source, folder)
     known: dict[str, Any] = dict(source.options)  # load_source has refused unknown ones
     options = WindowOptions(**known)
-    repeat = next(s.repeat for s in trainer.plan.steps if s.name == "evaluate")
-    trainer.run(repeat or 1, "evaluate")
+    trainer.run(step_of(trainer.plan, "evaluate").repeat or 1, "evaluate")
     classes = trainer.tensor("eval_reg_class").astype(np.int64)
     signs = np.where(trainer.tensor("eval_pred_tanh") > 0, 1, -1).astype(np.int64)
     return regime_result(classes, arrays, options), direction_result(signs, arrays, options)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from foxhunt.diagnostics import Location, TrainerError, fail
 from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
+METRICS = "metrics.jsonl"
 SHOWN = 4  # metrics beside the bar
 
 
@@ -35,22 +38,38 @@ class RunResult:
         return self.steps / self.seconds if self.seconds else 0.0
 
 
-def make_run_folder(root: Path, out: Path | None) -> Path:
-    """`out`, or a new folder `root/<time>`. Raises TrainerError FH550 when it cannot be made."""
+@contextmanager
+def run_folder(root: Path, out: Path | None) -> Iterator[Path]:
+    """`out`, or a new folder `root/<time>`; removed again when the block fails before any metrics are there.
+
+    Raises TrainerError FH550 when it cannot be made.
+    """
+    folder, made = _make_folder(root, out)
+    try:
+        yield folder
+    except BaseException:
+        if made and not (folder / METRICS).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _make_folder(root: Path, out: Path | None) -> tuple[Path, bool]:
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    for attempt in range(100):
-        folder = out or root / (stamp if not attempt else f"{stamp}-{attempt}")
+    names = (stamp if not k else f"{stamp}-{k}" for k in itertools.count())
+    while True:
+        folder = out or root / next(names)
         try:
-            folder.mkdir(parents=True, exist_ok=out is not None)
+            folder.mkdir(parents=True)
+            return folder, True
         except FileExistsError:
-            if out is None:
-                continue
-            raise fail(TrainerError, "FH550", "the run folder is a file", at=Location(str(folder))) from None
+            if out is not None and out.is_dir():
+                return out, False
+            if out is not None:
+                message = "the run folder is a file"
+                raise fail(TrainerError, "FH550", message, at=Location(str(out))) from None
         except OSError as error:
             message = f"cannot make the run folder: {error.strerror}"
             raise fail(TrainerError, "FH550", message, at=Location(str(folder))) from error
-        return folder
-    raise fail(TrainerError, "FH550", "no free name for a run folder", at=Location(str(root)))
 
 
 @contextmanager
@@ -117,7 +136,7 @@ def live_text(metrics: Mapping[str, Any]) -> str:
 
 def finish(folder: Path, report: Report, console: Console) -> None:
     """Write the run's report beside its metrics and say where everything is."""
-    write_report(folder / "report.html", report, read_metrics(folder / "metrics.jsonl"))
+    write_report(folder / "report.html", report, read_metrics(folder / METRICS))
     console.print(f"report      {folder / 'report.html'}")
     console.print(f"metrics     {folder / 'metrics.jsonl'}")
     console.print(f"checkpoint  {folder / 'checkpoint.safetensors'}")

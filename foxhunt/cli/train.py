@@ -5,16 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import numpy as np
 from rich.console import Console
 
+from foxhunt.backend.plan import Plan
 from foxhunt.cli.compile import compile_one, dim_overrides, write
 from foxhunt.cli.report import Report
-from foxhunt.cli.session import RunResult, build_bar, finish, make_run_folder, run_steps
+from foxhunt.cli.session import METRICS, RunResult, build_bar, finish, run_folder, run_steps
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.diagnostics import TrainerError, fail
-from foxhunt.runtime.load import load_plan
+from foxhunt.runtime import checkpoint
+from foxhunt.runtime.load import plan_of_text
+from foxhunt.runtime.signals import Signals
 from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trainer import Trainer
+from foxhunt.runtime.views import step_of
 
 
 @click.command()
@@ -70,23 +75,29 @@ def train(
     """
     console = Console()
     compiled = compile_one(specs, program, variant, dim_overrides(dims))
-    folder = make_run_folder(Path("runs"), out)
-    emitted = folder / "program"
-    write(compiled, emitted)
-    plan = load_plan(emitted)
-    with build_bar(console) as progress:
-        trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
-    with trainer:
-        if resume is not None:
-            trainer.load(resume)
-        apply_settings(trainer, settings)
-        count = steps if steps is not None else _default_steps(trainer, step)
-        chunk = every or max(1, count // 1000)
-        with MetricsWriter(folder / "metrics.jsonl", folder if tensorboard else None) as writer:
-            result = run_steps(trainer, count, writer, console, step=step, every=chunk, per_graph=per_graph)
-        trainer.save(folder / "checkpoint.safetensors")
-        table = signals_table(trainer)
-        summary = run_summary(trainer, result, seed)
+    plan = plan_of_text(compiled.files["trainer.py"], Path(program) / "trainer.py")
+    values = slot_values(plan, settings)
+    count = steps if steps is not None else default_steps(plan, step)
+    if resume is not None:
+        checkpoint.load(resume, plan)  # refused before anything is built
+    with run_folder(Path("runs"), out) as folder:
+        emitted = folder / "program"
+        write(compiled, emitted)
+        with build_bar(console) as progress:
+            trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
+        with trainer:
+            if resume is not None:
+                trainer.load(resume)
+            for name, value in values.items():
+                trainer.signals[name] = value
+            chunk = every or max(1, count // 1000)
+            with MetricsWriter(folder / METRICS, folder if tensorboard else None) as writer:
+                result = run_steps(
+                    trainer, count, writer, console, step=step, every=chunk, per_graph=per_graph
+                )
+            trainer.save(folder / "checkpoint.safetensors")
+            table = signals_table(trainer)
+            summary = run_summary(trainer, result, seed)
     show_table(console, Table("Run", ("", ""), summary))
     show_table(console, table)
     title = f"{plan.program} ({plan.variant})"
@@ -96,17 +107,20 @@ def train(
         raise click.exceptions.Exit(130)
 
 
-def apply_settings(trainer: Trainer, settings: tuple[str, ...]) -> None:
-    """Set host slots from `SLOT=X` texts. Raises for what is no number or no host slot."""
+def slot_values(plan: Plan, settings: tuple[str, ...]) -> dict[str, float]:
+    """`SLOT=X` texts as host slots and values. Raises for what is no number, no slot, or not the host's."""
+    found = {}
+    signals = Signals(plan, lambda: np.zeros(0, np.float32))  # refuses as a trainer's would, before the build
     for text in settings:
         name, equals, value = text.partition("=")
         try:
             number = float(value)
         except ValueError:
-            number = float("nan")
-        if not equals or number != number:
+            equals = ""
+        if not equals:
             raise click.BadParameter(f"{text!r} is not SLOT=NUMBER, such as LR=1e-4", param_hint="--set")
-        trainer.signals[name.strip()] = number
+        signals[name.strip()] = found[name.strip()] = number
+    return found
 
 
 def run_summary(trainer: Trainer, result: RunResult, seed: int) -> tuple[tuple[str, str], ...]:
@@ -133,11 +147,10 @@ def signals_table(trainer: Trainer) -> Table:
     return Table("Signals", ("signal", "value"), tuple(rows), note if refused else "")
 
 
-def _default_steps(trainer: Trainer, step: str | None) -> int:
-    chosen = next((s for s in trainer.plan.steps if step in (None, s.name)), None)
-    if chosen is None or chosen.repeat is None:
+def default_steps(plan: Plan, step: str | None) -> int:
+    """How often a step runs by default. Raises TrainerError FH543 for none such, or one that does not say."""
+    chosen = step_of(plan, step)
+    if chosen.repeat is None:
         help = "Give --steps, or `repeat:` in the spec."
-        raise fail(
-            TrainerError, "FH543", f"step {step or 'of the program'} says no number of steps", help=help
-        )
+        raise fail(TrainerError, "FH543", f"step {chosen.name} says no number of steps", help=help)
     return chosen.repeat

@@ -33,7 +33,7 @@ def check_steps(laid_out: LaidOutProgram, _: tuple[StepGraph, ...], findings: Fi
     """There is something to run."""
     program = laid_out.program.source
     if not program.steps:
-        hint = "add `steps:`, or make it a folder of blocks that others import with `uses:`"
+        hint = "add `steps:`; a folder of blocks alone compiles when another program `uses` it"
         findings.add("FH259", f"program {program.program} has no steps", program.spot("program"), hint)
 
 
@@ -190,6 +190,7 @@ def _clashes(spans: list[_Span]) -> Iterator[tuple[_Span, _Span]]:
 
 
 RULES: tuple[Rule, ...] = (
+    check_steps,
     check_resets,
     check_feeds,
     check_reads,

@@ -14,11 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 
 from foxhunt.backend.cache import cache_folder, write_atomically
 from foxhunt.diagnostics import Diagnostic, Location, SpecError, fail
 from foxhunt.spec.library import library_root
+
+if TYPE_CHECKING:
+    from foxhunt.spec.models import SpecSet
 
 KEPT = 64
 """Remembered results; the least recently written ones go."""
@@ -106,7 +110,7 @@ def _compile(
 
     specs = load_specs(root)
     templates = project_templates(root)
-    for name in sorted(specs.programs) if programs is None else programs:
+    for name in _whole_programs(specs) if programs is None else programs:
         lock_path = generated / name / LOCK_FILE
         text = _text(lock_path)
         lock = parse_lock(text, str(lock_path)) if text is not None else None
@@ -129,6 +133,12 @@ def _compile(
             semantics=compiled.fingerprint.semantics,
         )
         yield Result(summary, compiled.files, tuple(c.text for c in changes), compiled.suppressed)
+
+
+def _whole_programs(specs: SpecSet) -> list[str]:
+    """The programs to compile, by name: a folder of blocks alone, which another one uses, is none."""
+    used = {name for p in specs.programs.values() for name in p.uses}
+    return sorted(n for n, p in specs.programs.items() if p.steps or n not in used)
 
 
 def _text(path: Path) -> str | None:

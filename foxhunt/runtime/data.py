@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from foxhunt.backend.plan import DataSource
 from foxhunt.diagnostics import DataError, Location, fail
 from foxhunt.runtime.bars import HOUR, Bars, read_bars
+from foxhunt.runtime.options import Options, read_options
+from foxhunt.runtime.paths import ohlcv_paths
 
-Options = Mapping[str, int | float | str]
 Arrays = dict[str, NDArray[Any]]
 Reader = Callable[[Path | None, Options], Arrays]
 
@@ -48,11 +49,14 @@ def ohlcv(path: Path | None, options: Options) -> Arrays:
     """
     if path is None:
         raise fail(DataError, "FH520", "reader ohlcv needs a path", help="Add `path:` to the data source.")
-    chosen = _options(options, path)
+    chosen = read_options("ohlcv", WindowOptions, options, path)
+    if chosen.train_fraction >= 1 or chosen.regimes < 2:
+        message = "train_fraction must be below 1 and regimes at least 2"
+        raise fail(DataError, "FH527", message, at=Location(str(path)))
     return windows(read_bars(path, chosen.max_gap_hours), chosen)
 
 
-READERS: dict[str, Reader] = {"ohlcv": ohlcv}
+READERS: dict[str, Reader] = {"ohlcv": ohlcv, "ohlcv_paths": ohlcv_paths}
 
 
 def load_source(source: DataSource, folder: Path) -> Arrays:
@@ -76,29 +80,6 @@ def _find(text: str | None, folder: Path) -> Path | None:
     here = folder.resolve()
     candidates = [base / text for base in (here, *here.parents)]
     return next((c for c in candidates if c.is_file()), Path(text))
-
-
-def _options(options: Options, path: Path) -> WindowOptions:
-    known = {f.name: f.type for f in fields(WindowOptions)}
-    for name, value in options.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            help = f"Did you mean {near[0]}?" if near else f"Options: {', '.join(known)}."
-            raise fail(
-                DataError, "FH527", f"reader ohlcv has no option {name!r}", at=Location(str(path)), help=help
-            )
-        whole = known[name] == "int"
-        sound = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not sound or not 0 < float(value) < math.inf:
-            kind = "a positive whole number" if whole else "a positive number"
-            raise fail(
-                DataError, "FH527", f"option {name} must be {kind}, not {value!r}", at=Location(str(path))
-            )
-    chosen = WindowOptions(**options)  # type: ignore[arg-type]
-    if chosen.train_fraction >= 1 or chosen.regimes < 2:
-        message = "train_fraction must be below 1 and regimes at least 2"
-        raise fail(DataError, "FH527", message, at=Location(str(path)))
-    return chosen
 
 
 def windows(bars: Bars, options: WindowOptions) -> Arrays:

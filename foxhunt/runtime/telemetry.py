@@ -7,10 +7,10 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -20,25 +20,28 @@ from foxhunt.diagnostics import DataError, Location, TrainerError, fail
 class MetricsWriter:
     """Appends records to a JSONL file: `step`, `seconds` since the writer opened, then the metrics.
 
-    Each line is flushed, so a killed run keeps what it wrote. NaN and ±inf become null. Arrays become
-    `NAME[i]`.
+    Each line goes to the file at once, so a killed run keeps what it wrote. The file ends with a whole line
+    even after a write that failed half-way. NaN and ±inf become null. Arrays become `NAME[i]`.
     """
 
     def __init__(self, path: Path, tensorboard: Path | None = None) -> None:
-        """Open `path` for appending. Raises TrainerError FH548 if it cannot, or tensorboardX is missing."""
+        """Open `path` for appending; a last line that a kill cut off is dropped.
+
+        Raises TrainerError FH548 if it cannot, or tensorboardX is missing.
+        """
         self._board = _board(tensorboard) if tensorboard else None
         self._path, self._start = path, time.monotonic()
         with self._writing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("a", encoding="utf-8")
+            self._file = path.open("a+b", buffering=0)
+            self._file.truncate(_whole_lines(self._file))
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Append one record. Raises TrainerError FH548 when the disk is full."""
+        """Append one record, whole or not at all. Raises TrainerError FH548 when the disk is full."""
         flat = flatten(metrics)
         record = {"step": step, "seconds": round(time.monotonic() - self._start, 6), **flat}
         with self._writing():
-            self._file.write(json.dumps(record, allow_nan=False) + "\n")
-            self._file.flush()
+            self._append(json.dumps(record, allow_nan=False).encode() + b"\n")
         if self._board is not None:
             for name, value in flat.items():
                 if value is not None:
@@ -50,7 +53,6 @@ class MetricsWriter:
             self._board.close()
         with self._writing():
             if not self._file.closed:
-                self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
 
@@ -63,6 +65,16 @@ class MetricsWriter:
     ) -> None:
         """Close."""
         self.close()
+
+    def _append(self, line: bytes) -> None:
+        end, rest = self._file.seek(0, os.SEEK_END), memoryview(line)
+        try:
+            while rest:  # a disk that fills up takes a part first
+                rest = rest[self._file.write(rest) :]
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(end)
+            raise
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -106,6 +118,19 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
         if isinstance(record, dict):
             records.append(record)
     return records
+
+
+def _whole_lines(file: BinaryIO) -> int:
+    """The bytes up to the end of the last whole line."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - 4096)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def _board(folder: Path) -> Any:

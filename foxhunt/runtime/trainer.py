@@ -23,7 +23,7 @@ from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import whole_steps
 from foxhunt.runtime.ring import PublishRing, Snapshot
 from foxhunt.runtime.signals import Signals, Value
-from foxhunt.runtime.views import finest_views, unknown
+from foxhunt.runtime.views import finest_views, step_of, unknown
 
 log = logging.getLogger(__name__)
 _CHUNK = 16  # steps enqueued at once
@@ -88,7 +88,7 @@ class Trainer:
         Ctrl-C stops between two steps.
         """
         self._check_usable()
-        chosen = self._step_name(step)
+        chosen = step_of(self.plan, step).name
         if n < 0 or not 1 <= per_graph <= self.plan.ingest_rows:
             message = (
                 f"run takes n ≥ 0 and per_graph from 1 to {self.plan.ingest_rows}, not {n} and {per_graph}"
@@ -320,14 +320,6 @@ class Trainer:
             message = f"{name} lives within a step and shares its memory with others"
             raise fail(TrainerError, "FH544", message, help=help)
         return view
-
-    def _step_name(self, name: str | None) -> str:
-        steps = [s.name for s in self.plan.steps]
-        if name is None and steps:
-            return steps[0]
-        if name not in steps:
-            raise unknown("FH543", "step", name or "", steps)
-        return name
 
     def _check_open(self) -> None:
         if self._closed:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from math import prod
 
-from foxhunt.backend.plan import Plan, View
+from foxhunt.backend.plan import Plan, Step, View
 from foxhunt.diagnostics import FoxhuntError, TrainerError, fail
 
 
@@ -17,6 +17,16 @@ def unknown(code: str, kind: str, name: str, known: Iterable[str]) -> FoxhuntErr
     near = near or [n for n in names if n.lower() == name.lower()]
     help = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names[:20]) or 'none'}."
     return fail(TrainerError, code, f"there is no {kind} {name!r}", help=help)
+
+
+def step_of(plan: Plan, name: str | None) -> Step:
+    """The step of that name, or the program's first. Raises TrainerError FH543."""
+    steps = {s.name: s for s in plan.steps}
+    if name is None and steps:
+        return plan.steps[0]
+    if name not in steps:
+        raise unknown("FH543", "step", name or "", steps)
+    return steps[name]
 
 
 def finest_views(plan: Plan, buffer: str) -> list[View]:

@@ -342,8 +342,8 @@ class Program(Entry):
     """The program's name: that of its folder. One file of the folder says it."""
     doc: str = ""
     """What the program trains."""
-    precision: Literal["fp32", "tf32", "bf16"] = "fp32"
-    """The tier of matrix products. `fp32` gives the same bits on both backends."""
+    precision: Literal["fp32"] = "fp32"
+    """The tier of matrix products: the same bits on both backends. Others are refused until they exist."""
     uses: Names = ()
     """Program folders whose blocks are imported; never their slots."""
     dims: Frozen[Size] = FrozenDict()
