@@ -71,7 +71,7 @@ class MetricsWriter:
         try:
             while rest:  # a disk that fills up takes a part first
                 rest = rest[self._file.write(rest) :]
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 self._file.truncate(end)
             raise

@@ -336,6 +336,8 @@ class Trainer:
         """Remember that the block failed: a step that stopped half-way must not be continued or saved."""
         try:
             yield
+        except KeyboardInterrupt:  # a wait that was broken off can be taken up again
+            raise
         except BaseException:
             self._failed = True
             raise

@@ -1,5 +1,8 @@
 import json
 import math
+import resource
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,12 +58,41 @@ def test_missing_files_and_folders_are_one_clear_message(tmp_path):
         MetricsWriter(tmp_path)
 
 
-def test_a_full_disk_is_one_clear_message():
-    writer = MetricsWriter(__import__("pathlib").Path("/dev/full"))
-    with pytest.raises(TrainerError, match="No space left"):
+@contextmanager
+def room_for(size):
+    """Files of this process may grow to `size` bytes, as on a disk that fills up in mid-write."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_one_clear_message_and_leaves_whole_lines(tmp_path):
+    path = tmp_path / "m.jsonl"
+    with MetricsWriter(path) as writer:
         writer.write(1, {"a": 1})
-    with pytest.raises(TrainerError, match="No space left"):
-        writer.close()
+        before = path.read_bytes()
+        with room_for(len(before) + 10), pytest.raises(TrainerError, match=r"FH548.*cannot write metrics"):
+            writer.write(2, {"a": 2})
+        assert path.read_bytes() == before
+        writer.write(3, {"a": 3})
+    assert [r["step"] for r in read_metrics(path)] == [1, 3]
+    with pytest.raises(TrainerError, match="cannot write metrics"):
+        MetricsWriter(Path("/dev/full")).write(1, {"a": 1})
+
+
+@pytest.mark.parametrize("tail", ["", '{"step": 2, "lo', '{"step": 2, "x": "' + 9000 * "y"])
+def test_appending_after_a_kill_drops_the_cut_line(tmp_path, tail):
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"step": 1}\n' + tail)
+    with MetricsWriter(path) as writer:
+        writer.write(3, {})
+    assert [r["step"] for r in read_metrics(path)] == [1, 3]
+    path.write_text(tail)
+    MetricsWriter(path).close()
+    assert path.read_text() == ""
 
 
 def test_scalars_keep_their_kind():

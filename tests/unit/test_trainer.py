@@ -13,6 +13,7 @@ import foxhunt
 from foxhunt.backend.plan import DataSource, View
 from foxhunt.diagnostics import CheckpointError, DataError, TrainerError
 from foxhunt.runtime.init import initial
+from foxhunt.runtime.interrupt import Terminated, terminable
 from foxhunt.runtime.trainer import Trainer
 
 
@@ -259,6 +260,36 @@ def test_ctrl_c_stops_between_steps_and_the_state_can_be_saved(tmp_path, debug):
     trainer.signals["LR"] = 2.0
     trainer.run(5)
     assert trainer.tensor("trace")[done : done + 6].tolist() == [2.0] * 5 + [0.0]
+
+
+def test_sigterm_is_held_between_steps_like_ctrl_c():
+    trainer = make(eager=True, debug=True)
+    execute, sent = trainer.backend._execute, []
+
+    def terminated(step):
+        if trainer.backend.done == 20 and not sent:
+            sent.append(True)
+            os.kill(os.getpid(), signal.SIGTERM)
+        execute(step)
+
+    trainer.backend._execute = terminated
+    handler = signal.getsignal(signal.SIGTERM)
+    with terminable(), pytest.raises(Terminated):
+        trainer.run(100)
+    assert trainer.counters()["foxhunt.step"] == 21
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_ctrl_c_while_waiting_leaves_a_trainer_that_can_be_saved(tmp_path):
+    trainer = make()
+    trainer.run(3)
+    wait = trainer.backend.sync
+    trainer.backend.sync = lambda: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.sync()
+    trainer.backend.sync = wait
+    trainer.save(tmp_path / "kept")
+    assert trainer.counters()["foxhunt.step"] == 3
 
 
 def test_steps_run_from_another_thread():
