@@ -71,7 +71,7 @@ class SeedRun:
 
 
 def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, console: Console) -> SeedRun:
-    """Train one seed and test it; only the first seed's files have plain names. Exits 130 on Ctrl-C."""
+    """Train one seed and test it; the first one's files have plain names. Exits 130 on Ctrl-C, 143 if terminated."""
     suffix = "" if first else f"-{seed}"
     emitted = folder / "program"
     with build_bar(console) as progress:
@@ -79,12 +79,12 @@ def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, c
     with trainer:
         count = step_of(plan, "train").repeat or 1
         with MetricsWriter((folder / METRICS).with_stem(f"metrics{suffix}")) as writer:
-            result = run_steps(trainer, count, writer, console, step="train")
-        trainer.save(folder / f"checkpoint{suffix}.safetensors")
+            checkpoint = folder / f"checkpoint{suffix}.safetensors"
+            result = run_steps(trainer, count, writer, console, checkpoint=checkpoint, step="train")
         if result.interrupted:
             text = f"stopped after {result.steps} steps; the checkpoint is kept in {folder}"
             console.print(text, style="yellow")
-            raise click.exceptions.Exit(130)
+            raise click.exceptions.Exit(result.exit_code)
         summary, signals = run_summary(trainer, result, seed), signals_table(trainer)
         regime, direction = held_out(trainer, emitted)
     return SeedRun(seed, summary, signals, regime, direction)

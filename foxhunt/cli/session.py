@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from foxhunt.cli.report import Report, write_report
-from foxhunt.diagnostics import Location, TrainerError, fail
+from foxhunt.diagnostics import FoxhuntError, Location, TrainerError, fail
+from foxhunt.runtime.interrupt import Terminated, terminable, whole_steps
 from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
@@ -30,7 +32,12 @@ class RunResult:
 
     steps: int
     seconds: float
-    interrupted: bool
+    exit_code: int = 0  # 130 after Ctrl-C, 143 after SIGTERM
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal ended it early."""
+        return self.exit_code != 0
 
     @property
     def rate(self) -> float:
@@ -92,16 +99,18 @@ def run_steps(
     writer: MetricsWriter,
     console: Console,
     *,
+    checkpoint: Path,
     step: str | None = None,
     every: int = 1,
     per_graph: int = 1,
 ) -> RunResult:
-    """Run `count` steps with a live bar, writing the diagnostics every `every` steps.
+    """Run `count` steps with a live bar, writing the diagnostics every `every` steps, then `checkpoint`.
 
-    Ctrl-C stops between two steps and is reported in the result, so that the caller can keep a checkpoint.
+    Ctrl-C and SIGTERM stop between two steps. The checkpoint is written after these too, and after metrics
+    that could not be written. Raises TrainerError FH548 and CheckpointError when the disk is full.
     """
     first = trainer.counters()["foxhunt.step"]
-    start, done, interrupted = time.perf_counter(), 0, False
+    start, done, code = time.perf_counter(), 0, 0
     columns = (
         TextColumn("training"),
         BarColumn(),
@@ -109,7 +118,7 @@ def run_steps(
         TimeRemainingColumn(),
         TextColumn("{task.description}"),
     )
-    with Progress(*columns, console=console) as progress:
+    with terminable(), Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=count)
         try:
             while done < count:
@@ -118,13 +127,29 @@ def run_steps(
                 trainer.sync()
                 done = trainer.counters()["foxhunt.step"] - first
                 metrics = trainer.diagnostics()
-                writer.write(first + done, metrics)
+                try:
+                    writer.write(first + done, metrics)
+                except TrainerError as error:
+                    raise _kept(trainer, checkpoint, error) from error
                 progress.update(task, completed=done, description=live_text(metrics))
-        except KeyboardInterrupt:
-            interrupted = True
+        except KeyboardInterrupt as stop:
+            code = 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
             trainer.sync()
             done = trainer.counters()["foxhunt.step"] - first
-    return RunResult(done, time.perf_counter() - start, interrupted)
+        seconds = time.perf_counter() - start
+        with whole_steps():
+            trainer.save(checkpoint)
+    return RunResult(done, seconds, code)
+
+
+def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError) -> TrainerError:
+    """The error, after an attempt to save what was trained so far, with what came of that."""
+    try:
+        trainer.save(checkpoint)
+    except FoxhuntError as second:
+        return TrainerError((*error.diagnostics, *second.diagnostics))
+    help = f"Free space; {checkpoint} holds all steps so far, for --resume."
+    return TrainerError(tuple(replace(d, help=help) for d in error.diagnostics))
 
 
 def live_text(metrics: Mapping[str, Any]) -> str:

@@ -71,7 +71,7 @@ def train(
         foxhunt train aux --variant demo --steps 300 --set LR=1e-4
         foxhunt train aux --resume runs/20261130-120000/checkpoint.safetensors
 
-    Ctrl-C stops between two steps and keeps a checkpoint, which --resume continues from.
+    Ctrl-C and SIGTERM stop between two steps and keep a checkpoint, which --resume continues from.
     """
     console = Console()
     compiled = compile_one(specs, program, variant, dim_overrides(dims))
@@ -93,9 +93,15 @@ def train(
             chunk = every or max(1, count // 1000)
             with MetricsWriter(folder / METRICS, folder if tensorboard else None) as writer:
                 result = run_steps(
-                    trainer, count, writer, console, step=step, every=chunk, per_graph=per_graph
+                    trainer,
+                    count,
+                    writer,
+                    console,
+                    checkpoint=folder / "checkpoint.safetensors",
+                    step=step,
+                    every=chunk,
+                    per_graph=per_graph,
                 )
-            trainer.save(folder / "checkpoint.safetensors")
             table = signals_table(trainer)
             summary = run_summary(trainer, result, seed)
     show_table(console, Table("Run", ("", ""), summary))
@@ -104,7 +110,7 @@ def train(
     finish(folder, Report(title, f"{result.steps} steps", summary, (table,)), console)
     if result.interrupted:
         console.print(f"stopped after {result.steps} of {count} steps", style="yellow")
-        raise click.exceptions.Exit(130)
+        raise click.exceptions.Exit(result.exit_code)
 
 
 def slot_values(plan: Plan, settings: tuple[str, ...]) -> dict[str, float]:
