@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from foxhunt.contract.fingerprint import Fingerprint, layout_hash, layout_line, layout_lines
@@ -133,20 +133,33 @@ def _damaged(message: str, at: Location) -> SpecError:
 
 def compare(lock: Lock, laid_out: LaidOutProgram) -> tuple[Change, ...]:
     """What has changed since the lock, by (kind, position); nothing for equal layouts and notes."""
-    old = {(e.kind, e.name): e for e in lock.entries}
-    new = {(e.kind, e.name): e for e in laid_out.entries}
     places = _declared(laid_out)
+    changes = compare_entries(lock.entries, laid_out.entries)
+    return tuple(replace(c, at=_place(places, c.name) if c.after else None) for c in changes)
+
+
+def compare_entries(old: Iterable[LayoutEntry], new: Iterable[LayoutEntry]) -> tuple[Change, ...]:
+    """What differs between two layouts, by (kind, position). An entry is known by its name, or by the former
+    name that its note gives; a param that gets an allocation of its own, or loses it, has moved.
+    """
+    olds = {(_family(e.kind), e.name): e for e in old}
+    news = {(_family(e.kind), e.name): e for e in new}
     changes = []
-    for key, after in new.items():
-        before = old.pop(key, None)
-        if before is None:
-            renamed = _old_name(after, laid_out)
-            before = old.pop((after.kind, renamed), None) if renamed is not None else None
+    for (family, name), after in news.items():
+        before = olds.pop((family, name), None)
+        renamed = former_name(after)
+        if before is None and renamed is not None and (family, renamed) not in news:
+            before = olds.pop((family, renamed), None)
         kind = _kind(before, after)
         if kind is not None:
-            changes.append(Change(kind, after.name, before, after, _place(places, after.name)))
-    changes += [Change("delete", e.name, e, None) for e in old.values()]
+            changes.append(Change(kind, name, before, after))
+    changes += [Change("delete", e.name, e, None) for e in olds.values()]
     return tuple(sorted(changes, key=_order))
+
+
+def _family(kind: str) -> str:
+    """Entries of one family are told apart by their names."""
+    return "tensor" if kind in ("param", "moment", "state") else kind
 
 
 def _declared(laid_out: LaidOutProgram) -> dict[str, Location]:
@@ -165,8 +178,8 @@ def _order(change: Change) -> tuple[str, int, str]:
     return (entry.kind, entry.position, entry.name)
 
 
-def _old_name(entry: LayoutEntry, laid_out: LaidOutProgram) -> str | None:
-    """What the entry was called, when its declaration says `was:`."""
+def former_name(entry: LayoutEntry) -> str | None:
+    """What the entry was called, when its declaration says `was:`; of a moment, with its suffix."""
     match = re.search(r"(?:^|; )was: ([A-Za-z0-9_]+)$", entry.note)
     if match is None:
         return None
@@ -181,7 +194,7 @@ def _kind(before: LayoutEntry | None, after: LayoutEntry) -> ChangeKind | None:
         return "retype"
     if before.shape != after.shape:
         return "reshape"
-    if before.position != after.position:
+    if (before.kind, before.position) != (after.kind, after.position):
         return "move"
     if before.name != after.name:
         return "rename"

@@ -145,6 +145,8 @@ class _Layout:
         for group, members in groups.items():
             first = members[0]
             locked = self._lock_position("param", first.name, first.was)
+            if locked is not None and locked % GROUP_ALIGNMENT:
+                locked = None  # it stood inside a group, which has lost its first param or has been split
             size = sum(p.count for p in members)
             runs.append(Run(group, size, first.index, locked, GROUP_ALIGNMENT, first.at))
         placed = place_runs(runs, "param index", self.findings)
