@@ -14,14 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foxhunt.backend.cache import cache_folder, write_atomically
-from foxhunt.diagnostics import Diagnostic, Location, SpecError, fail
+from foxhunt.diagnostics import Diagnostic, FoxhuntError, Location, SpecError, fail
 from foxhunt.spec.library import library_root
 
 if TYPE_CHECKING:
+    from foxhunt.ir.layout import Lock
+    from foxhunt.pipeline.compile import Compiled
     from foxhunt.spec.models import SpecSet
 
 KEPT = 64
@@ -78,7 +79,7 @@ def compile_specs(
     if cache and (known := _recall(path)) is not None:
         return known
     with _collector_paused():
-        results = tuple(_compile(root, generated, chosen, variant, dict(dims or {}), allowed))
+        results = _compile(root, generated, chosen, variant, dict(dims or {}), allowed)
     if cache:
         _remember(path, results)
     return results
@@ -103,36 +104,48 @@ def _compile(
     variant: str,
     dims: Mapping[str, int],
     breaks: tuple[str, ...] | None,
-) -> Iterator[Result]:
-    from foxhunt.contract.lock import LOCK_FILE, check_allowed, compare, parse_lock
+) -> tuple[Result, ...]:
+    """Every chosen program; the findings of all of them together."""
+    from foxhunt.contract.lock import LOCK_FILE, check_allowed, compare
     from foxhunt.pipeline.compile import compile_program, project_templates
     from foxhunt.spec.load import load_specs
 
     specs = load_specs(root)
     templates = project_templates(root)
+    results, errors = [], []
     for name in _whole_programs(specs) if programs is None else programs:
-        lock_path = generated / name / LOCK_FILE
-        text = _text(lock_path)
-        lock = parse_lock(text, str(lock_path)) if text is not None else None
-        compiled = compile_program(specs, name, variant, dims, templates, lock)
-        changes = compare(lock, compiled.laid_out) if lock is not None else ()
-        if breaks is not None:
-            check_allowed(changes, breaks)
-        program = compiled.laid_out.program
-        steps = compiled.schedule.steps
-        summary = Summary(
-            program=name,
-            variant=variant,
-            slots=sum(s.count for s in program.slots if s.retired is None),
-            params=sum(t.count for t in program.tensors if t.role == "param" and t.retired is None),
-            kernels=sum(path.startswith("kernels/") for path in compiled.files),
-            declared=sum(s.declared for s in steps),
-            launches=sum(len(s.launches) for s in steps),
-            arena_bytes=compiled.schedule.arena_bytes,
-            layout=compiled.fingerprint.layout,
-            semantics=compiled.fingerprint.semantics,
-        )
-        yield Result(summary, compiled.files, tuple(c.text for c in changes), compiled.suppressed)
+        try:
+            lock = _lock(generated / name / LOCK_FILE)
+            compiled = compile_program(specs, name, variant, dims, templates, lock)
+            changes = compare(lock, compiled.laid_out) if lock is not None else ()
+            if breaks is not None:
+                check_allowed(changes, breaks)
+        except FoxhuntError as error:
+            errors.append(error)
+            continue
+        found = tuple(c.text for c in changes)
+        results.append(Result(_summary(compiled), compiled.files, found, compiled.suppressed))
+    if errors:
+        worst = max(errors, key=lambda e: e.exit_code)
+        worst.diagnostics = tuple(dict.fromkeys(d for e in errors for d in e.diagnostics))
+        raise worst
+    return tuple(results)
+
+
+def _summary(compiled: Compiled) -> Summary:
+    program, steps = compiled.laid_out.program, compiled.schedule.steps
+    return Summary(
+        program=program.name,
+        variant=program.variant,
+        slots=sum(s.count for s in program.slots if s.retired is None),
+        params=sum(t.count for t in program.tensors if t.role == "param" and t.retired is None),
+        kernels=sum(path.startswith("kernels/") for path in compiled.files),
+        declared=sum(s.declared for s in steps),
+        launches=sum(len(s.launches) for s in steps),
+        arena_bytes=compiled.schedule.arena_bytes,
+        layout=compiled.fingerprint.layout,
+        semantics=compiled.fingerprint.semantics,
+    )
 
 
 def _whole_programs(specs: SpecSet) -> list[str]:
@@ -141,12 +154,14 @@ def _whole_programs(specs: SpecSet) -> list[str]:
     return sorted(n for n, p in specs.programs.items() if p.steps or n not in used)
 
 
-def _text(path: Path) -> str | None:
+def _lock(path: Path) -> Lock | None:
+    from foxhunt.contract.lock import parse_lock
+
     try:
-        return path.read_text(encoding="utf-8")
+        return parse_lock(path.read_text(encoding="utf-8"), str(path))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise fail(SpecError, "FH601", f"{path} cannot be read: {error}", help="restore it") from error
 
 
