@@ -747,7 +747,8 @@ CONTRACT = (
     Rule(
         "FH605",
         "generated-stale",
-        "A generated file is missing, left over, edited by hand or older than specs and templates.",
+        "A generated file is missing, left over, edited by hand or older than specs and templates; or a foreign "
+        "source lies in a folder that kernels include from.",
         "Compile again and commit the result; change specs or templates, never generated files.",
     ),
     Rule(

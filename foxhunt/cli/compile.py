@@ -209,7 +209,7 @@ def _stale(result: Result, folder: Path) -> Iterator[Diagnostic]:
         )
     for difference in stale(result.files, folder):
         message = f"{difference.path} {difference.reason}"
-        yield Diagnostic("FH605", message, Location(str(folder / difference.path)))
+        yield Diagnostic("FH605", message, Location(str(folder / difference.path), difference.line))
 
 
 def _leftovers(root: Path, programs: set[str]) -> Iterator[Diagnostic]:

@@ -71,7 +71,7 @@ class SeedRun:
 
 
 def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, console: Console) -> SeedRun:
-    """Train one seed and test it; the first one's files have plain names. Exits 130 on Ctrl-C, 143 if terminated."""
+    """Train one seed and test it; the first one's files have plain names. Exits 130 or 143 on a signal."""
     suffix = "" if first else f"-{seed}"
     emitted = folder / "program"
     with build_bar(console) as progress:
