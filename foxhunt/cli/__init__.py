@@ -91,7 +91,7 @@ def app() -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line; exit 0 when clean, 1 on findings, 2 on unusable input, 130 on Ctrl-C (a run 143 on SIGTERM)."""
+    """Run the command line; exit 0 when clean, 1 on findings, 2 on unusable input, 130 on Ctrl-C."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("foxhunt").setLevel(logging.INFO)
     output = Output()
