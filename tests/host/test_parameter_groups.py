@@ -50,9 +50,9 @@ buffers:
   - {{name: norm, shape: [1], lifetime: step}}
   - {{name: correction, shape: [MOMENTS], lifetime: persistent, reset: never}}
 producers:
-  - {{name: weights, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {W}}}, out: {{y: "WEIGHT_BOUND[g]"}}}}
-  - {{name: means, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {M}}}, out: {{y: "ADAM_M_BOUND[g]"}}}}
-  - {{name: squares, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {V}}}, out: {{y: "ADAM_V_BOUND[g]"}}}}
+  - {{name: w_p99, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {W}}}, out: {{y: "WEIGHT_BOUND[g]"}}}}
+  - {{name: m_p99, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {M}}}, out: {{y: "ADAM_M_BOUND[g]"}}}}
+  - {{name: v_p99, foreach: {{g: GROUPS}}, kernel: p99_abs, args: {{x: {V}}}, out: {{y: "ADAM_V_BOUND[g]"}}}}
   - name: decay
     foreach: {{g: GROUPS}}
     kernel: decay_rate
@@ -75,7 +75,7 @@ steps:
           {{w: {C["w"]}, g: {C["g"]}, m: {C["m"]}, v: {C["v"]}, lr: LR, wd: "WD_RATE[1]", l1: L1_NONE,
            correction: correction, norm: norm, clip: GRAD_CLIP_BOUND}}
         as: update_curiosity
-      - {{producers: [weights, means, squares, decay, l1, grad_norm]}}
+      - {{producers: [w_p99, m_p99, v_p99, decay, l1, grad_norm]}}
       - kernel: clamp_group
         args:
           {{w: t_w, m: t_m, v: t_v, w_limit: "WEIGHT_BOUND[0]", m_limit: "ADAM_M_BOUND[0]",
@@ -134,7 +134,7 @@ def test_every_group_is_observed_as_the_union_of_its_buffers(trainer):
     trainer.step()
     trainer.sync()
     found = observed(trainer)
-    for x, producer in zip("wmv", ("weights", "means", "squares"), strict=True):
+    for x, producer in zip("wmv", ("w_p99", "m_p99", "v_p99"), strict=True):
         assert found[producer] == pytest.approx([expected("p99_abs", x=g) for g in state[x]], rel=1e-6)
     pairs = list(zip(state["w"], state["g"], strict=True))
     assert found["decay"] == pytest.approx([expected("decay_rate", w=w, g=g) for w, g in pairs], rel=1e-6)
@@ -143,7 +143,7 @@ def test_every_group_is_observed_as_the_union_of_its_buffers(trainer):
 
 def test_observations_stand_output_by_output_all_groups_together(trainer):
     order = sorted(trainer.plan.observations, key=lambda o: o.position)
-    names = ("weights", "means", "squares", "decay")
+    names = ("w_p99", "m_p99", "v_p99", "decay")
     assert [o.producer for o in order] == [n for n in names for _ in range(2)] + ["l1", "grad_norm"]
 
 
