@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,7 +31,7 @@ _HASH = re.compile(r"(layout|semantics) ([0-9a-f]{64})")
 class Change:
     """One difference between the lock and the specs. `name` is the entry's name now, or what it was.
 
-    `at` is where the entry is declared; a deleted one has none.
+    `at` is where the entry is declared, of a deleted one its line in the lock.
     """
 
     kind: ChangeKind
@@ -85,7 +85,7 @@ def parse_lock(text: str, path: str = LOCK_FILE) -> Lock:
     """
     entries: list[LayoutEntry] = []
     hashes: dict[str, str] = {}
-    seen: dict[tuple[str, str], int] = {}
+    seen: dict[tuple[str, str], Location] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -95,9 +95,9 @@ def parse_lock(text: str, path: str = LOCK_FILE) -> Lock:
             hashes[found[1]] = found[2]
             continue
         entry = _parse_line(line.rstrip(), at)
-        other = seen.setdefault((entry.kind, entry.name), number)
-        if other != number:
-            raise _damaged(f"{entry.kind} {entry.name} stands twice, first in line {other}", at)
+        first = seen.setdefault((entry.kind, entry.name), at)
+        if first != at:
+            raise _damaged(f"{entry.kind} {entry.name} stands twice, first in line {first.line}", at)
         if number > MAX_LINES:
             raise _damaged(f"the lock has more than {MAX_LINES} lines", at)
         entries.append(entry)
@@ -107,7 +107,12 @@ def parse_lock(text: str, path: str = LOCK_FILE) -> Lock:
         message = "the lines of the lock do not have the layout hash that it states"
         help = "the file was edited by hand or merged: restore it from version control"
         raise fail(DriftError, "FH602", message, at=Location(path), help=help)
-    return Lock(tuple(entries), hashes["layout"], hashes["semantics"])
+    return Lock(tuple(entries), hashes["layout"], hashes["semantics"], seen)
+
+
+def parse_lines(lines: Iterable[str], at: Location) -> tuple[LayoutEntry, ...]:
+    """The entries of a layout's lines, as a checkpoint carries them. Raises SpecError FH601."""
+    return tuple(_parse_line(line, at) for line in lines)
 
 
 def _parse_line(line: str, at: Location) -> LayoutEntry:
@@ -135,26 +140,43 @@ def compare(lock: Lock, laid_out: LaidOutProgram) -> tuple[Change, ...]:
     """What has changed since the lock, by (kind, position); nothing for equal layouts and notes."""
     places = _declared(laid_out)
     changes = compare_entries(lock.entries, laid_out.entries)
-    return tuple(replace(c, at=_place(places, c.name) if c.after else None) for c in changes)
+    return tuple(
+        replace(c, at=_place(places, c.name) if c.after else lock.lines.get(_key(c.before))) for c in changes
+    )
 
 
 def compare_entries(old: Iterable[LayoutEntry], new: Iterable[LayoutEntry]) -> tuple[Change, ...]:
-    """What differs between two layouts, by (kind, position). An entry is known by its name, or by the former
-    name that its note gives; a param that gets an allocation of its own, or loses it, has moved.
+    """What differs between two layouts, by (kind, position)."""
+    changes = []
+    for before, after in match_entries(old, new):
+        entry, kind = after or before, _kind(before, after)
+        if kind is not None and entry is not None:
+            changes.append(Change(kind, entry.name, before, after))
+    return tuple(sorted(changes, key=_order))
+
+
+def match_entries(
+    old: Iterable[LayoutEntry], new: Iterable[LayoutEntry]
+) -> Iterator[tuple[LayoutEntry | None, LayoutEntry | None]]:
+    """Each entry of either layout with what it was, or became; None where there is no such.
+
+    An entry is known by its name, or by the former name that its note gives; a param that gets an allocation
+    of its own, or loses it, stays the same entry.
     """
     olds = {(_family(e.kind), e.name): e for e in old}
     news = {(_family(e.kind), e.name): e for e in new}
-    changes = []
     for (family, name), after in news.items():
         before = olds.pop((family, name), None)
         renamed = former_name(after)
         if before is None and renamed is not None and (family, renamed) not in news:
             before = olds.pop((family, renamed), None)
-        kind = _kind(before, after)
-        if kind is not None:
-            changes.append(Change(kind, name, before, after))
-    changes += [Change("delete", e.name, e, None) for e in olds.values()]
-    return tuple(sorted(changes, key=_order))
+        yield before, after
+    for before in olds.values():
+        yield before, None
+
+
+def _key(entry: LayoutEntry | None) -> tuple[str, str]:
+    return (entry.kind, entry.name) if entry is not None else ("", "")
 
 
 def _family(kind: str) -> str:
@@ -187,7 +209,9 @@ def former_name(entry: LayoutEntry) -> str | None:
     return match[1] + dot + suffix
 
 
-def _kind(before: LayoutEntry | None, after: LayoutEntry) -> ChangeKind | None:
+def _kind(before: LayoutEntry | None, after: LayoutEntry | None) -> ChangeKind | None:
+    if after is None:
+        return "delete"
     if before is None:
         return "append"
     if before.dtype != after.dtype:
@@ -208,16 +232,31 @@ def check_allowed(changes: Collection[Change], breaks: Collection[str] = ()) -> 
     """Raises DriftError for each change that checkpoints do not survive, unless `breaks` names its entry."""
     refused = [c for c in changes if c.kind not in SAFE and not c.owners.intersection(breaks)]
     if refused:
-        raise DriftError(sort_diagnostics(_findings(refused)))
+        raise DriftError(sort_diagnostics(_findings(refused, _new_names(changes))))
 
 
-def _findings(changes: list[Change]) -> Iterator[Diagnostic]:
+def _new_names(changes: Iterable[Change]) -> dict[tuple[str, str], str]:
+    """What a deleted entry may be called now: one that was added, where no other pair is so alike."""
+    alike: dict[tuple[str, str, tuple[int, ...]], tuple[list[str], list[str]]] = {}
+    for change in changes:
+        entry = change.before if change.kind == "delete" else change.after
+        if entry is not None and (change.before is None or change.kind == "delete"):
+            pair = alike.setdefault((entry.kind, entry.dtype, entry.shape), ([], []))
+            pair[change.before is None].append(entry.name)
+    return {
+        (kind, gone[0]): new[0] for (kind, _, _), (gone, new) in alike.items() if len(gone) == len(new) == 1
+    }
+
+
+def _findings(changes: list[Change], new_names: Mapping[tuple[str, str], str]) -> Iterator[Diagnostic]:
     params = {c.name for c in changes if "param" in {e.kind for e in (c.before, c.after) if e}}
     for change in changes:
         name = min(change.owners, key=len)
         if name in params and change.name != name:
             continue  # a moment that goes where its param goes
         help = f"put it back, or accept that older checkpoints do not load: `--break {name}`"
+        if change.kind == "delete" and (new := new_names.get(_key(change.before))):
+            help += f"; or is {new} its new name? then write `was: {change.name}`"
         yield Diagnostic(
             "FH603", f"the layout would change: {change}", change.at or Location(LOCK_FILE), help
         )

@@ -6,9 +6,10 @@ Retired entries keep all their positions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+from foxhunt.diagnostics import Location
 from foxhunt.dtypes import F32, I64, U32, DType
 from foxhunt.ir.findings import Findings
 from foxhunt.ir.producers import scratch_name
@@ -37,11 +38,14 @@ GROUP_ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Lock:
-    """The layout that was committed last, with its two hashes."""
+    """The layout that was committed last, with its two hashes; `lines` are the places of entries, by kind and
+    name, in a lock that was read from a file.
+    """
 
     entries: tuple[LayoutEntry, ...]
     layout: str = ""
     semantics: str = ""
+    lines: Mapping[tuple[str, str], Location] = field(default_factory=dict, hash=False, compare=False)
 
 
 def lay_out(program: Program, lock: Lock | None = None) -> LaidOutProgram:

@@ -113,6 +113,42 @@ def test_only_appends_and_retirements_pass_without_a_break(what, text, expected)
     check_allowed(found, {name})
 
 
+def refused(text):
+    lock = parse_lock(lock_text(), "generated/p/layout.lock")
+    with pytest.raises(DriftError) as caught:
+        check_allowed(compare(lock, build(text, lock=lock).laid_out))
+    return caught.value.diagnostics
+
+
+def test_what_is_gone_is_shown_in_the_lock():
+    (found,) = refused(BASE.replace("  - {name: kept, shape: [N], lifetime: persistent, reset: fold}\n", ""))
+    assert (
+        str(found.location)
+        == f"generated/p/layout.lock:{lock_text().splitlines().index('state 0 kept f32 [2]') + 1}"
+    )
+    assert "was:" not in found.help
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hint"),
+    [
+        ("name: LR,", "name: RATE,", "or is RATE its new name? then write `was: LR`"),
+        ("name: v,", "name: bias,", "or is bias its new name? then write `was: v`"),
+        ("name: kept,", "name: held,", "or is held its new name? then write `was: kept`"),
+        ("name: kept, shape: [N]", "name: held, shape: [K]", ""),
+        (
+            "  - {name: kept, shape: [N],",
+            "  - {name: a, shape: [N], lifetime: persistent, reset: fold}\n  - {name: b, shape: [N],",
+            "",
+        ),
+    ],
+)
+def test_a_new_name_is_offered_where_one_entry_alone_is_alike(old, new, hint):
+    (found,) = refused(BASE.replace(old, new))
+    assert found.help.endswith(hint or "`")
+    assert found.location.line
+
+
 def test_a_retired_slot_that_lives_again_is_no_break():
     assert [kind for kind, _ in changes(RETIRED, BASE)] == ["append", "append"]
 
