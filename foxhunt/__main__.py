@@ -1,6 +1,17 @@
-"""`python -m foxhunt`."""
+"""`foxhunt` and `python -m foxhunt`."""
 
-from foxhunt.cli import main
+import sys
+
+
+def run() -> None:
+    """Run the command line; Ctrl-C while it is still being imported is no traceback either."""
+    try:
+        from foxhunt.cli import main
+
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
+
 
 if __name__ == "__main__":
-    main()
+    run()

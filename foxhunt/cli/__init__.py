@@ -28,6 +28,7 @@ COMMANDS = {
         "foxhunt.cli.diff",
         "What changed since a revision, and what it means for checkpoints and signals.",
     ),
+    "migrate": ("foxhunt.cli.migrate", "Carry a checkpoint over to the present layout of its program."),
     "train": ("foxhunt.cli.train", "Run a compiled program: metrics, checkpoint, report."),
     "graph": (
         "foxhunt.cli.graph",
@@ -96,7 +97,7 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("foxhunt").setLevel(logging.INFO)
     output = Output()
     try:
-        code = app.main(args=argv, standalone_mode=False, obj=output) or 0  # click returns what Exit carries
+        code = app.main(argv, "foxhunt", standalone_mode=False, obj=output) or 0  # click returns what Exit carries
     except click.ClickException as error:
         error.show()
         code = 2
