@@ -97,7 +97,7 @@ def main(argv: list[str] | None = None) -> None:
     logging.getLogger("foxhunt").setLevel(logging.INFO)
     output = Output()
     try:
-        code = app.main(argv, "foxhunt", standalone_mode=False, obj=output) or 0  # click returns what Exit carries
+        code = app.main(argv, "foxhunt", standalone_mode=False, obj=output) or 0  # the code that Exit carries
     except click.ClickException as error:
         error.show()
         code = 2
