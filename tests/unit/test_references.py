@@ -107,3 +107,33 @@ def test_draws_are_uniform_and_differ_between_steps_and_launches():
     assert np.bincount(first, minlength=10) == pytest.approx(np.full(10, 5000), rel=0.05)
     for other in (Stream(8, 1, 5), Stream(7, 2, 5), Stream(7, 1, 6)):
         assert (other.below(element, 0, 10) == first).mean() == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_gradient_on_one_weight_has_the_whole_entropy_deficit_and_an_even_one_none():
+    w = np.full(16, 0.5)
+    alone, even = np.eye(1, 16)[0], np.full(16, -3.0)
+    consts = {"FLOOR": 1e-12}
+    assert REFERENCES["l1_lambda"]({"w": w, "g": alone}, {}, consts)["y"][0] == pytest.approx(1 / 16 / 0.5)
+    assert REFERENCES["l1_lambda"]({"w": w, "g": even}, {}, consts)["y"][0] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_decay_rate_takes_the_gradient_along_the_weights_away():
+    w, g = RNG.standard_normal(50), RNG.standard_normal(50)
+    rate = REFERENCES["decay_rate"]({"w": w, "g": g}, {}, {"FLOOR": 1e-12})["y"][0]
+    assert (g - np.sign(w @ g) * rate * w) @ w == pytest.approx(0, abs=1e-9)
+
+
+def test_the_quantile_huber_loss_of_one_quantile():
+    """δ = 3 is beyond κ = 1: L = 3 - ½; τ = ½ halves it, on either side."""
+    for target, slope in ((4.0, -0.5), (-2.0, 0.5)):
+        inputs = {"action": [[0]], "quant": [[1.0]], "tq": [[target]], "weight": 1.0}
+        found = REFERENCES["iqn_loss"](inputs, {"T": 1, "A": 1, "K": 1}, {"KAPPA": 1.0})
+        assert found["loss"] == pytest.approx([1.25])
+        assert found["d_quant"].ravel() == pytest.approx([slope])
+
+
+def test_the_best_constant_of_an_expectile_loss_is_the_expectile():
+    """Of 0 and 1 in equal parts the e-expectile is e itself: there the slopes cancel."""
+    for e in (0.1, 0.5, 0.9):
+        inputs = {"v": np.full((2, 1), e), "target": np.array([[0.0], [1.0]]), "expectile": e, "weight": 1.0}
+        assert REFERENCES["expectile_loss"](inputs, {}, {})["dv"].sum() == pytest.approx(0, abs=1e-15)
