@@ -1,4 +1,4 @@
-"""Feed random tensors through the compiled example and watch its signals; `foxhunt compile specs` comes first."""
+"""Feed random tensors through the compiled example and watch its signals; compile it first."""
 
 from pathlib import Path
 
