@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from math import prod
 
 from foxhunt.diagnostics import Location
@@ -56,7 +57,8 @@ def evaluate_dims(
 ) -> dict[str, int]:
     """Every dim in declaration order, for one variant and the overrides on top of it.
 
-    A dim that cannot be evaluated is a finding and counts as 1, so that one mistake is not reported twice.
+    A dim that cannot be evaluated, or is 0 where a shape needs it, is a finding and counts as 1, so that one
+    mistake is not reported twice.
     """
     for name, changed in program.variants.items():
         for dim in changed:
@@ -76,11 +78,25 @@ def evaluate_dims(
     places = {
         d: program.spot("variants", variant, d) if d in chosen else program.spot("dims", d) for d in texts
     }
-    return _evaluate_all(texts, places, findings)
+    return _evaluate_all(texts, places, _extents(program), findings)
+
+
+def _extents(program: spec.Program) -> frozenset[str]:
+    """The names in the sizes of whatever has elements."""
+    buffers = [*program.buffers, *(b for block in program.blocks for b in block.locals)]
+    shapes = [*(p.shape for p in program.params), *(b.shape for b in buffers)]
+    found: set[str] = set()
+    for size in [*(s.count for s in program.isv), *(size for shape in shapes for size in shape)]:
+        with suppress(ExprError):  # reported where the size is evaluated
+            found.update(symbols(size))
+    return frozenset(found)
 
 
 def _evaluate_all(
-    texts: Mapping[str, spec.Size], places: Mapping[str, Location], findings: Findings
+    texts: Mapping[str, spec.Size],
+    places: Mapping[str, Location],
+    extents: frozenset[str],
+    findings: Findings,
 ) -> dict[str, int]:
     """Depth first without recursion, as a chain of dims may be long; a cycle is reported by its names."""
     values: dict[str, int] = {}
@@ -93,6 +109,10 @@ def _evaluate_all(
                 wanted = next((s for s in symbols(texts[dim]) if s in texts and s not in values), None)
                 if wanted is None:
                     values[dim] = evaluate(texts[dim], values)
+                    if not values[dim] and dim in extents:
+                        help = "every dim of a shape must be at least 1"
+                        findings.add("FH217", f"dim {dim} is 0", places[dim], help)
+                        values[dim] = 1
                     path.pop()
                     continue
             except ExprError as error:

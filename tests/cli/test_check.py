@@ -18,3 +18,9 @@ def test_a_foreign_source_in_an_include_path_is_named(project, foxhunt):
     done = foxhunt("check", "specs")
     assert (done.code, done.err.count("FH605")) == (1, 1)
     assert "kernels/mine.cuh was not generated" in done.err
+
+
+def test_a_dim_of_0_is_said_once(project, foxhunt):
+    done = foxhunt("compile", "specs", "--dim", "N=0", "--out", "elsewhere")
+    assert (done.code, done.err.count("error[")) == (2, 1)
+    assert "program.yaml:2:11: error[FH217] dim N is 0" in done.err

@@ -237,7 +237,20 @@ def test_a_launch_over_nothing_is_refused_by_name():
     assert findings(items("{kernel: look, args: {x: 'x[1:1]'}}")) == [
         ("FH217", "train.look: x has 0 elements")
     ]
-    assert "FH217" in codes(SMALL.replace("B: 4", "B: 0"))
+
+
+@pytest.mark.parametrize(
+    ("dims", "overrides"), [("B: 0", {}), ("B: 4", {"B": 0}), ("B: 4, C: 'ceil_div(N, B)'", {"B": 0})]
+)
+def test_a_dim_of_0_is_one_finding(dims, overrides):
+    with pytest.raises(SpecError) as caught:
+        build(SMALL.replace("B: 4", dims), **overrides)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.message) == ("FH217", "dim B is 0")
+
+
+def test_a_dim_that_no_shape_uses_may_be_0():
+    assert dict(build(SMALL.replace("B: 4", "B: 4, LAG: 0")).laid_out.program.dims)["LAG"] == 0
 
 
 def test_an_item_that_appears_twice_needs_a_name():
