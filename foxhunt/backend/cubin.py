@@ -12,12 +12,12 @@ import os
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from foxhunt.backend.cache import cache_folder, write_atomically
 from foxhunt.backend.cubin_compilers import FLAGS, Compiler, find_compiler
-from foxhunt.diagnostics import BuildError, fail, sort_diagnostics
+from foxhunt.diagnostics import BuildError, Diagnostic, fail, sort_diagnostics
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
@@ -60,8 +60,19 @@ def build_cubins(folder: Path, arch: str, compiler: str = "auto") -> dict[str, C
         jobs = [pool.submit(_cached, source, arch, chosen) for source in sources]
     findings = [d for job in jobs if isinstance(e := job.exception(), BuildError) for d in e.diagnostics]
     if findings:
-        raise BuildError(sort_diagnostics(findings))
+        raise BuildError(_merged(findings))
     return {cubin.entry: cubin for cubin in (job.result() for job in jobs)}
+
+
+def _merged(findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The first finding of each compiler text, with how many kernels share it: one bad option is one mistake."""
+    groups: dict[str, list[Diagnostic]] = {}
+    for found in sort_diagnostics(findings):
+        groups.setdefault(found.message.partition("\n")[2], []).append(found)
+    more = {g[0]: len(g) - 1 for g in groups.values()}
+    return tuple(
+        replace(d, message=f"{d.message}\n(and for {n} more kernels)") if n else d for d, n in more.items()
+    )
 
 
 def _cached(source: Path, arch: str, compiler: Compiler) -> Cubin:

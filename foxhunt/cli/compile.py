@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from foxhunt.cli.output import format_option, show_findings
-from foxhunt.diagnostics import Diagnostic, DriftError, Location
+from foxhunt.diagnostics import BuildError, Diagnostic, DriftError, Location, fail
 from foxhunt.formats import as_json
 from foxhunt.pipeline import Result, compile_specs
 
@@ -219,11 +219,15 @@ def _leftovers(root: Path, programs: set[str]) -> Iterator[Diagnostic]:
 
 
 def _cubins(folder: Path, arch: str, aside: bool) -> None:
+    from foxhunt.backend.cache import write_atomically
     from foxhunt.backend.cubin import compile_cubins
 
     cubins = compile_cubins(folder, arch)
     target = folder / "cubin" / arch
-    target.mkdir(parents=True, exist_ok=True)
-    for entry, data in cubins.items():
-        (target / f"{entry}.cubin").write_bytes(data)
+    try:
+        for entry, data in cubins.items():
+            write_atomically(target / f"{entry}.cubin", data)
+    except OSError as error:
+        message = f"the cubins cannot be written: {error.strerror}"
+        raise fail(BuildError, "FH483", message, at=Location(str(target))) from error
     click.echo(f"{target}: {len(cubins)} cubins, {sum(map(len, cubins.values())):,} bytes", err=aside)
