@@ -80,6 +80,18 @@ def check_step(step, price, loss_limit):
         assert step["env_ended"][b] == (equity <= -loss_limit) + 2 * (row + 1 == last)
 
 
+def test_every_step_keeps_to_its_arguments(start):
+    trainer = start(debug=True)
+    bars = np.cumsum(np.random.default_rng(0).normal(0, 1e-3, (dim("PATHS"), LEN)), axis=1)
+    trainer.write_tensor("bars_train", bars)
+    trainer.write_tensor("bars_eval", bars[: dim("N")])
+    for step in ("use_bars", "collect", "collect", "sample", "evaluate", "evaluate", "baselines"):
+        trainer.run(1, step)
+    assert np.array_equal(trainer.tensor("log_price"), bars.astype(np.float32))
+    assert not trainer.tensor("deviation").any()
+    check_step(collect(trainer, 1)[0], trainer.tensor("log_price").ravel(), 0.05)
+
+
 @pytest.mark.parametrize("debug", [False, True], ids=["release", "debug"])
 def test_random_trading_agrees_with_the_same_trades_by_hand(start, debug):
     trainer = start(debug=debug)
