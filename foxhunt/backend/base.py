@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,17 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give memory and threads back; harmless when done twice."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """A backend that can say where the time goes."""
+
+    def launch_times(self, step: str, repeats: int) -> dict[str, float]:
+        """Microseconds of each launch of a step. Runs them: state is worth nothing afterwards."""
+
+    def copy_rate(self) -> float:
+        """Bytes a second, read and written ones together, that the machine copies in its memory."""
 
 
 def make_backend(name: str = "auto", progress: BuildProgress | None = None) -> Backend:

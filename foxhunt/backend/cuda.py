@@ -151,6 +151,31 @@ class CudaBackend:
             times[launch.plan.name] = 1000.0 * elapsed / repeats
         return times
 
+    def copy_rate(self, repeats: int = 20) -> float:
+        """Bytes a second, read and written ones together, of copies of 256 MiB within the device's memory.
+
+        Raises BackendError FH581 when there is no room for two such pieces.
+        """
+        refuse_while_capturing("allocate buffers")
+        cupy, size = self._cupy, 1 << 28
+        runtime = cupy.cuda.runtime
+        try:
+            source, target = cupy.cuda.Memory(size), cupy.cuda.Memory(size)
+        except runtime.CUDARuntimeError as error:
+            raise fail(BackendError, "FH581", "no 512 MiB are free to measure copies in.") from error
+        self.sync()
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        for warm in (True, False):
+            begin.record(self._stream)
+            for _ in range(1 if warm else repeats):
+                runtime.memcpyAsync(
+                    target.ptr, source.ptr, size, runtime.memcpyDeviceToDevice, self._stream.ptr
+                )
+            end.record(self._stream)
+            self.sync()
+        seconds = float(cupy.cuda.get_elapsed_time(begin, end)) / 1000.0
+        return 2.0 * size * repeats / seconds
+
     def completed(self) -> int:
         """How many steps have ended, without waiting; may lag by a few, and catches up when asked again."""
         if not self._events and self._completed < self._enqueued:

@@ -13,7 +13,7 @@ from foxhunt.backend.base import BuildProgress, entries, pack, runnable
 from foxhunt.backend.host_build import build_library
 from foxhunt.backend.host_debug import check_launch
 from foxhunt.backend.host_library import LaunchList, Library
-from foxhunt.backend.host_memory import HostMemory
+from foxhunt.backend.host_memory import HostMemory, copy_rate
 from foxhunt.backend.plan import Plan
 
 
@@ -94,6 +94,22 @@ class HostBackend:
                 ran = self._library.run(launches, count - done)
             done += ran
             self._completed += ran if step in self._counted else 0
+
+    def launch_times(self, step: str, repeats: int = 20) -> dict[str, float]:
+        """Microseconds of each launch of a step, in place: the median of `repeats` executions.
+
+        Raises BackendError FH562 or FH563 with the launch's name.
+        """
+        assert self._library is not None, "build comes before launch_times"
+        launches = self._lists[step]
+        times = self._library.run_timed(launches, repeats)
+        self._completed += repeats if step in self._counted else 0
+        medians = np.median(times[:, :, 1] - times[:, :, 0], axis=0) / 1000
+        return {n.name: float(t) for n, t in zip(launches.launches, medians, strict=True)}
+
+    def copy_rate(self) -> float:
+        """Bytes a second, read and written ones together, that these threads copy in memory."""
+        return copy_rate(self._threads)
 
     def completed(self) -> int:
         """Steps that have ended, resets not counted."""

@@ -75,6 +75,11 @@ class Library:
             *(ctypes.c_longlong, ctypes.c_longlong, ctypes.c_longlong),
             ctypes.POINTER(ctypes.c_longlong),
         )
+        self._library.foxhunt_run_timed.argtypes = (
+            *(ctypes.c_void_p, ctypes.c_void_p),
+            *(ctypes.c_longlong, ctypes.c_longlong, ctypes.c_void_p),
+            ctypes.POINTER(ctypes.c_longlong),
+        )
         self._pool = ctypes.c_void_p(self._library.foxhunt_pool_open(ctypes.c_longlong(threads)))
 
     def entry(self, symbol: str) -> int:
@@ -93,6 +98,25 @@ class Library:
     def run_one(self, launches: LaunchList, k: int) -> None:
         """Run launch `k` of the list. Raises BackendError."""
         self._run(launches, k, 1, 1, FOREVER_NS)
+
+    def run_timed(self, launches: LaunchList, count: int) -> npt.NDArray[np.int64]:
+        """Run the list `count` times; begin and end of each launch in ns, int64 [count, launches, 2].
+
+        Raises BackendError FH562 or FH563.
+        """
+        times = np.zeros((count, len(launches.launches), 2), np.int64)
+        failed = ctypes.c_longlong(-1)
+        self._library.foxhunt_run_timed(
+            self._pool,
+            launches.rows.ctypes.data,
+            len(launches.launches),
+            count,
+            times.ctypes.data,
+            ctypes.byref(failed),
+        )
+        if failed.value >= 0:
+            raise self._fault(launches.launches[failed.value])
+        return times
 
     def close(self) -> None:
         """End the pool's threads."""

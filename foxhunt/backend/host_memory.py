@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -80,3 +82,22 @@ class HostMemory:
             if (slab[:start] != GUARD_BYTE).any() or (slab[stop:] != GUARD_BYTE).any():
                 return name
         return None
+
+
+def copy_rate(threads: int, nbytes: int = 1 << 27, repeats: int = 5) -> float:
+    """Bytes a second, read and written ones together, of `threads` copying `nbytes` at once; the best of
+    `repeats`.
+    """
+    source, target = np.ones(nbytes, np.uint8), np.zeros(nbytes, np.uint8)
+    edges = [nbytes * k // threads for k in range(threads + 1)]
+
+    def copy(k: int) -> None:
+        np.copyto(target[edges[k] : edges[k + 1]], source[edges[k] : edges[k + 1]])
+
+    best = float("inf")
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(repeats):
+            start = time.perf_counter()
+            list(pool.map(copy, range(threads)))
+            best = min(best, time.perf_counter() - start)
+    return 2 * nbytes / best

@@ -165,6 +165,27 @@ FH_EXPORT i64 foxhunt_run(Pool* pool, const Launch* launches, i64 count, i64 ste
   return steps;
 }
 
+// Runs the list `steps` times; begin and end of launch k of step s, in ns since the call, go to times[2·(s·count + k)].
+// Returns how many steps were completed; *failed as above.
+FH_EXPORT i64 foxhunt_run_timed(Pool* pool, const Launch* launches, i64 count, i64 steps, i64* times, i64* failed) {
+  const PlainFloats plain;
+  const auto start = std::chrono::steady_clock::now();
+  const auto now = [&] { return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count(); };
+  *failed = -1;
+  for (i64 step = 0; step < steps; ++step) {
+    for (i64 k = 0; k < count; ++k, times += 2) {
+      times[0] = now();
+      pool->run(launches[k]);
+      times[1] = now();
+      if (__atomic_load_n(&host::fault.kind, __ATOMIC_ACQUIRE) != 0) {
+        *failed = k;
+        return step;
+      }
+    }
+  }
+  return steps;
+}
+
 // Copies the fault of the last run and makes room for the next.
 FH_EXPORT void foxhunt_take_fault(host::Fault* out) {
   *out = host::fault;

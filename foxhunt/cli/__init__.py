@@ -34,6 +34,10 @@ COMMANDS = {
         "foxhunt.cli.graph",
         "Show the steps: an interactive page, SVG, DOT, Mermaid, or a tree.",
     ),
+    "profile": (
+        "foxhunt.cli.profile",
+        "Time each launch of a step: rates, critical path, a trace for Perfetto.",
+    ),
     "explain": (
         "foxhunt.cli.explain",
         "What a slot, tensor, kernel, launch or pair of launches became, and why.",
