@@ -777,6 +777,12 @@ CONTRACT = (
         "Fetch the revision, or compare two folders.",
     ),
     Rule(
+        "FH611",
+        "not-carried",
+        "A checkpoint holds values that have no place in the program's layout, or whose shape or dtype changed.",
+        "Say `was:` for what was renamed, retire instead of deleting, or give values up with `--drop NAME`.",
+    ),
+    Rule(
         "FH612",
         "no-contract",
         "A folder to compare holds no compiled program, or a damaged one.",

@@ -78,10 +78,13 @@ def _views(schedule: Schedule) -> Iterator[planned.View]:
     """All tensors by declaration, a param's gradient and moments after it, then groups of several params."""
     groups: dict[str, list[Tensor]] = {}
     for t in schedule.laid_out.program.tensors:
-        if t.retired is not None or t.role == "workspace":
+        if t.role == "workspace":
             continue
         yield _view(schedule, t.name, t, t.shape, init=t.init, reset=t.reset or "never", fill=t.fill)
-        if t.role == "param":
+        if t.retired is not None:  # still in every checkpoint, so that retiring keeps the layout
+            for suffix in (".m", ".v"):
+                yield _view(schedule, t.name + suffix, t, t.shape)
+        elif t.role == "param":
             groups.setdefault(t.group or "", []).append(t)
             for suffix in (".g", ".m", ".v"):
                 yield _view(schedule, t.name + suffix, t, t.shape)
