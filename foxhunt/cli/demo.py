@@ -14,7 +14,7 @@ from rich.console import Console
 from foxhunt.backend.plan import Plan
 from foxhunt.cli.compile import compile_one, summary_table, write
 from foxhunt.cli.report import Report
-from foxhunt.cli.session import METRICS, build_bar, finish, run_folder, run_steps
+from foxhunt.cli.session import METRICS, build_bar, finish, run_folder, run_steps, spec_places
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.cli.train import run_summary, signals_table
 from foxhunt.runtime.data import WindowOptions, load_source
@@ -47,7 +47,7 @@ def demo(specs: Path, variant: str, backend: str, seed: int, seeds: int, out: Pa
     compiled = compile_one(specs, "aux", variant, {})
     show_table(console, summary_table([compiled]))
     plan = plan_of_text(compiled.files["trainer.py"], Path("aux") / "trainer.py")
-    with run_folder(Path("runs"), out) as folder:
+    with spec_places(specs, "aux"), run_folder(Path("runs"), out) as folder:
         write(compiled, folder / "program")
         runs = [train_seed(plan, folder, backend, k, k == seed, console) for k in range(seed, seed + seeds)]
     summary = (*runs[0].summary, ("whole demo", f"{time.perf_counter() - start:.1f} s"))

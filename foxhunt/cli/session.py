@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from foxhunt.cli.report import Report, write_report
-from foxhunt.diagnostics import FoxhuntError, Location, TrainerError, fail
+from foxhunt.diagnostics import DataError, FoxhuntError, Location, TrainerError, fail
 from foxhunt.runtime.interrupt import Terminated, terminable, whole_steps
 from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
@@ -77,6 +77,19 @@ def _make_folder(root: Path, out: Path | None) -> tuple[Path, bool]:
         except OSError as error:
             message = f"cannot make the run folder: {error.strerror}"
             raise fail(TrainerError, "FH550", message, at=Location(str(folder))) from error
+
+
+@contextmanager
+def spec_places(specs: Path, program: str) -> Iterator[None]:
+    """Give what does not fit the data its place in the specs: a trainer knows names, but no positions."""
+    try:
+        yield
+    except DataError as error:
+        from foxhunt.spec.load import load_specs
+
+        places = {b.name: b.at for b in load_specs(specs).programs[program].buffers}
+        found = (replace(d, location=d.location or places.get(d.about)) for d in error.diagnostics)
+        raise DataError(tuple(found)) from error
 
 
 @contextmanager

@@ -11,7 +11,15 @@ from rich.console import Console
 from foxhunt.backend.plan import Plan
 from foxhunt.cli.compile import compile_one, dim_overrides, write
 from foxhunt.cli.report import Report
-from foxhunt.cli.session import METRICS, RunResult, build_bar, finish, run_folder, run_steps
+from foxhunt.cli.session import (
+    METRICS,
+    RunResult,
+    build_bar,
+    finish,
+    run_folder,
+    run_steps,
+    spec_places,
+)
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.diagnostics import TrainerError, fail
 from foxhunt.runtime import checkpoint
@@ -83,7 +91,7 @@ def train(
     with run_folder(Path("runs"), out) as folder:
         emitted = folder / "program"
         write(compiled, emitted)
-        with build_bar(console) as progress:
+        with spec_places(specs, program), build_bar(console) as progress:
             trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)
         with trainer:
             if resume is not None:

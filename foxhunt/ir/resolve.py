@@ -40,7 +40,8 @@ def resolve(
     if source is None:
         findings = Findings()
         hint = findings.nearest(program, specs.programs)
-        raise fail(SpecError, "FH201", f"unknown program {program}", help=hint)
+        at = Location(specs.root)
+        raise fail(SpecError, "FH201", f"unknown program {program}", at=at, help=hint)
     return _Resolver(specs, source, variant, dims or {}).program()
 
 

@@ -347,12 +347,12 @@ def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | N
     array = arrays.get(str(view.fill))
     dtype = DTYPES[view.dtype].numpy
     if array is None:
-        return Diagnostic(
-            "FH526", f"{view.name}: no data source gives {view.fill}; there are {', '.join(arrays)}"
-        )
+        message = f"{view.name}: no data source gives {view.fill}; there are {', '.join(arrays)}"
+        return Diagnostic("FH526", message, about=view.name)
     if array.shape != view.shape or array.dtype != dtype:
         message = (
             f"{view.name} is {dtype} {list(view.shape)}, {view.fill} gives {array.dtype} {list(array.shape)}"
         )
-        return Diagnostic("FH526", message, help="Set the program's dims to the sizes of the data.")
+        help = "Set the program's dims to the sizes of the data."
+        return Diagnostic("FH526", message, help=help, about=view.name)
     return None

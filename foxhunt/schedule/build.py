@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from foxhunt.diagnostics import SpecError, fail
+from foxhunt.diagnostics import Location, SpecError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.ir.system import reset_launch, reset_policies
 from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, StepGraph
@@ -41,7 +41,7 @@ def build_schedule(
     named = _with_entries([*steps, *resets])
     steps, resets = named[: len(steps)], named[len(steps) :]
     allocations = (*laid_out.allocations, *_owned(steps))
-    arena, arena_bytes = place(allocations, steps, arena_limit)
+    arena, arena_bytes = place(allocations, steps, arena_limit, _declared(laid_out))
     for step, graph in zip(steps, graphs, strict=True):
         verify(step, graph, arena, allocations)
     system = (
@@ -50,6 +50,13 @@ def build_schedule(
     )
     known = tuple(a for a in allocations if a.name not in ("tickets", "arena"))
     return Schedule(laid_out, tuple(steps), tuple(resets), arena, arena_bytes, (*known, *system))
+
+
+def _declared(laid_out: LaidOutProgram) -> dict[str, Location]:
+    """Where each allocation is declared; the gradients of all params, at the largest param."""
+    tensors = laid_out.program.tensors
+    largest = max((t for t in tensors if t.role == "param"), key=lambda t: t.count, default=None)
+    return {t.name: t.at for t in tensors} | ({"params.g": largest.at} if largest else {})
 
 
 def _reset(laid_out: LaidOutProgram, policy: str) -> ScheduledStep:

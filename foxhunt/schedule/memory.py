@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from foxhunt.diagnostics import SpecError, fail
+from foxhunt.diagnostics import Location, SpecError, fail
 from foxhunt.ir.types import Allocation, Lifetime
 from foxhunt.schedule.dag import bits, descendants
 from foxhunt.schedule.touch import touched
@@ -25,17 +25,20 @@ ARENA_LIMIT = 1 << 38
 
 
 def place(
-    allocations: Iterable[Allocation], steps: Sequence[ScheduledStep], limit: int = ARENA_LIMIT
+    allocations: Iterable[Allocation],
+    steps: Sequence[ScheduledStep],
+    limit: int = ARENA_LIMIT,
+    declared: Mapping[str, Location] | None = None,
 ) -> tuple[dict[str, int], int]:
     """Byte offsets of all step allocations, and the arena's size. Raises FH304 past `limit`, naming the
-    largest.
+    largest, where the largest of those that are `declared` is.
     """
     sizes = {a.name: _aligned(a.nbytes) for a in allocations if a.lifetime is Lifetime.STEP}
     lives = _lives(sizes, steps)
     arena = _Arena()
     offsets = {name: arena.put(index, sizes[name], life) for index, (name, life) in enumerate(lives)}
     if arena.size > limit:
-        raise _overflow(sizes, arena.size, limit)
+        raise _overflow(sizes, arena.size, limit, declared or {})
     return dict(sorted(offsets.items())), arena.size
 
 
@@ -43,13 +46,16 @@ def _aligned(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT
 
 
-def _overflow(sizes: Mapping[str, int], total: int, limit: int) -> SpecError:
-    largest = sorted(sizes, key=lambda n: (-sizes[n], n))[:3]
+def _overflow(
+    sizes: Mapping[str, int], total: int, limit: int, declared: Mapping[str, Location]
+) -> SpecError:
+    by_size = sorted(sizes, key=lambda n: (-sizes[n], n))
     error = fail(
         SpecError,
         "FH304",
         f"the step buffers need {total} bytes of arena, more than {limit}",
-        help="the largest: " + ", ".join(f"{n} ({sizes[n]} bytes)" for n in largest),
+        at=next((declared[n] for n in by_size if n in declared), None),
+        help="the largest: " + ", ".join(f"{n} ({sizes[n]} bytes)" for n in by_size[:3]),
     )
     assert isinstance(error, SpecError)
     return error

@@ -6,13 +6,15 @@ from dataclasses import replace
 import pytest
 from schedule_toy import graph, kernel, laid_out, launch, span
 
-from foxhunt.diagnostics import SpecError
-from foxhunt.ir.types import Edge, StepGraph
+from foxhunt.diagnostics import Location, SpecError
+from foxhunt.dtypes import F32
+from foxhunt.ir.types import Allocation, Edge, Lifetime, StepGraph
 from foxhunt.schedule import build_schedule
 from foxhunt.schedule.abi import rng_hash
 from foxhunt.schedule.dag import ranks, reduced
 from foxhunt.schedule.estimate import statistic_grid
 from foxhunt.schedule.lanes import waits
+from foxhunt.schedule.memory import place
 from foxhunt.schedule.order import order
 from foxhunt.schedule.verify import verify
 
@@ -166,6 +168,15 @@ def test_an_arena_past_its_limit_names_the_largest_buffers():
     launches = [launch("train.a", [], [span("huge", 0, 1 << 20), span("tiny")])]
     with pytest.raises(SpecError, match=r"FH304.*\n.*huge \(4194304 bytes\)"):
         schedule_of(launches, arena_limit=1 << 20)
+
+
+def test_an_arena_past_its_limit_is_told_where_the_largest_declared_buffer_is():
+    steps = schedule_of([launch("train.a", [], [span("huge", 0, 1 << 20), span("tiny")])]).steps
+    allocations = [Allocation(n, F32, c, Lifetime.STEP, False) for n, c in (("huge", 1 << 20), ("tiny", 1))]
+    for declared in ("huge", "tiny"):
+        with pytest.raises(SpecError) as caught:
+            place(allocations, steps, 1 << 20, {declared: Location("p.yaml", 7)})
+        assert caught.value.diagnostics[0].location == Location("p.yaml", 7)
 
 
 @pytest.mark.parametrize("grid", [0, 2**31])
