@@ -24,7 +24,7 @@ class KernelText:
 
     header: str  # path below the generated folder
     namespace: str
-    fibers: bool
+    threads: str  # how the host runs them: loop, fibers or one
     shared: bool  # whether it defines a Shared with members
 
 
@@ -99,7 +99,7 @@ def _task(number: int, task: Task, kernels: Mapping[str, KernelText], words: lis
             "function": f"{text.namespace}::body<{values}>",
             "arguments": list(_arguments(launch, words)),
             "shared": f"{text.namespace}::Shared" if text.shared else "",
-            "threads": "one" if kernel.kind == "gemm" else "fibers" if text.fibers else "loop",
+            "threads": "one" if kernel.kind == "gemm" else text.threads,
         }
     own = task_words(task, {})
     names = {w.name: _raw(len(words) + i, w) for i, w in enumerate(own)}

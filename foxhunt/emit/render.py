@@ -85,7 +85,7 @@ class Kernels:
         }
         self.files[path] = renderer.render("program/kernel.cuh.j2", context)
         shared = kernel.kind != "statistic" and not body.endswith("\nstruct Shared {};\n")
-        self.texts[kernel_key(launch)] = KernelText(path, namespace, source.waits(body), shared)
+        self.texts[kernel_key(launch)] = KernelText(path, namespace, source.host_threads(body), shared)
 
 
 def _members(schedule: Schedule) -> Iterator[Launch]:

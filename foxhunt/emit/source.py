@@ -59,6 +59,10 @@ COLLECTIVES = (
 """Text of a body whose threads wait for one another: on the host it needs a fiber a thread."""
 
 
+PER_THREAD = ("block.thread", "block.first(", "block.stride(", "block.lane(", "block.warp(")
+"""Text that differs between the threads of a block."""
+
+
 def waits(text: str) -> bool:
     """Whether a body has a barrier or a block collective, or hands its block to a function that may.
 
@@ -70,6 +74,21 @@ def waits(text: str) -> bool:
         return True
     handed = re.findall(r"\b(\w+)\s*(?:<[^;{}]*>)?\s*\(\s*block\s*[,)]", code)
     return any(name not in ("body",) for name in handed)
+
+
+def host_threads(text: str) -> str:
+    """How the host runs a body's threads: `one` call a block where nothing but phases tells them apart,
+    `fibers` where they wait for one another otherwise, else a plain `loop` over them.
+
+    >>> host_threads("block.phase(n, f);"), host_threads("block.sync();"), host_threads("y[i] = x[i];")
+    ('one', 'fibers', 'loop')
+    >>> host_threads("block.phase(n, f); y[block.first()] = 0.0f;")
+    'fibers'
+    """
+    code = strip_comments(text).replace("block.last_block(", "(")
+    if "block.phase(" not in code:
+        return "fibers" if waits(text) else "loop"
+    return "fibers" if waits(code) or any(p in code for p in PER_THREAD) else "one"
 
 
 def defines_shared(text: str) -> bool:

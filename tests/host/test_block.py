@@ -248,3 +248,45 @@ def test_a_wrong_use_of_collectives_is_reported_and_does_not_hang(tmp_path, body
         run(program, tmp_path)
     assert "step.wrong" in str(error.value)
     assert error.value.diagnostics[0].code == "FH563"
+
+
+PHASES = """
+  const f32 scale = block.index + 1;
+  block.phase(40, 3, [&](int row, int col) {
+    y[(block.index * 40 + row) * 3 + col] = v[row * 3 + col] * scale;
+  });
+  if (!block.last_block(ticket, 0, block.count)) return;
+  block.phase(120, [&](int k) {
+    f32 sum = 0.0f;
+    for (int b = 0; b < block.count; ++b) sum += load_fresh(y, b * 120 + k);
+    z[k] = sum;
+  });
+"""
+ARGUMENTS = """
+  const auto v = w.in<f32>(0);
+  const auto y = w.out<f32>(1), z = w.out<f32>(2);
+  const Ticket ticket = w.ticket(3);
+"""
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("threads", ["one", "fibers"])
+def test_phases_visit_every_index_once_and_the_last_block_sees_all_of_them(tmp_path, threads, debug):
+    """One call a block and a fiber a thread do the same."""
+    v = RNG.integers(-9, 9, 120).astype(np.float32)
+    empty = np.full(240, np.nan, np.float32)
+    program = Program({"v": v, "y": empty, "z": empty[:120].copy(), "ticket": np.zeros(1, np.uint32)})
+    program.kernel("phases", PHASES, ARGUMENTS, 64, threads)
+    program.launch(
+        "phases",
+        program.pointer("v"),
+        program.pointer("y", "write"),
+        program.pointer("z", "write"),
+        program.pointer("ticket", "update"),
+        grid=2,
+        block=64,
+    )
+    found = run(program, tmp_path, debug, steps=2)
+    assert (found["y"] == np.concatenate([v, 2 * v])).all()
+    assert (found["z"] == 3 * v).all()
+    assert found["ticket"] == 0

@@ -66,6 +66,19 @@ class Block {
 
   FH_DEVICE void sync() { __syncthreads(); }
 
+  // f(k) for every k below n, or f(row, col) for every pair below, each once, by some thread; then a barrier. A body that
+  // is the same in all threads but for its phases runs on the host as plain loops, one call a block.
+  template <class F>
+  FH_DEVICE void phase(int n, F f) {
+    for (int k = thread; k < n; k += BLOCK) f(k);
+    __syncthreads();
+  }
+  template <class F>
+  FH_DEVICE void phase(int rows, int cols, F f) {
+    for (int k = thread; k < rows * cols; k += BLOCK) f(k / cols, k % cols);
+    __syncthreads();
+  }
+
   // Block reductions; all threads get the result. Not a memory barrier for other data: that is sync().
   template <class T>
   FH_DEVICE T sum(T v) {

@@ -11,7 +11,7 @@ namespace foxhunt {
 namespace host {
 
 // How the threads of a block run: a plain loop over threads for bodies that never wait, a fiber each for bodies with
-// barriers or collectives, one call a block (thread 0) for gemm bodies.
+// barriers or collectives, one call a block (thread 0) for gemm bodies and those made of phases.
 enum class Threads { loop, fibers, one };
 
 // The arguments of an entry. Word k is a pointer to counts[k] elements, or an integer.
@@ -97,9 +97,11 @@ void run_blocks(i64 first, i64 last, i64 start, i64 count, size_t shared_bytes, 
         f(block);
       };
       w.scheduler.run(BLOCK, thread_body);
+    } else if constexpr (THREADS == Threads::one) {
+      WholeBlock<BLOCK> block(b, count, 0, shared);
+      f(block);
     } else {
-      constexpr int threads = THREADS == Threads::one ? 1 : BLOCK;
-      for (int t = 0; t < threads; ++t) {
+      for (int t = 0; t < BLOCK; ++t) {
         LoopBlock<BLOCK> block(b, count, t, shared);
         f(block);
       }

@@ -1,6 +1,7 @@
 // Position and collectives of a thread block, host form: same names, same fixed orders as block_cuda.cuh.
 //
 // Block<BLOCK> runs its threads as fibers. LoopBlock<BLOCK> is for bodies that never wait: it has no collectives.
+// WholeBlock<BLOCK> does all threads' work in one call: for gemms, statistics and bodies made of phases.
 #pragma once
 
 #include "arguments.cuh"
@@ -84,6 +85,30 @@ class LoopBlock : public Position<BLOCK> {
 };
 
 template <int BLOCK>
+class WholeBlock : public Position<BLOCK> {
+ public:
+  using Position<BLOCK>::Position;
+
+  template <class F>
+  FH_DEVICE void phase(int n, F f) {
+    for (int k = 0; k < n; ++k) f(k);
+  }
+  template <class F>
+  FH_DEVICE void phase(int rows, int cols, F f) {
+    for (int row = 0; row < rows; ++row)
+      for (int col = 0; col < cols; ++col) f(row, col);
+  }
+
+  // True in the last of `blocks` blocks that come here, as in Block.
+  bool last_block(Ticket ticket, i64 index, i64 blocks) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    const bool last = ticket.take(index, blocks);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return last;
+  }
+};
+
+template <int BLOCK>
 class Block : public Position<BLOCK> {
   using Wait = host::Wait;
 
@@ -93,6 +118,17 @@ class Block : public Position<BLOCK> {
 
   void sync() {
     scheduler_.wait_block(Wait::sync, this->thread, false, [] {});
+  }
+
+  template <class F>
+  void phase(int n, F f) {
+    for (int k = this->thread; k < n; k += BLOCK) f(k);
+    sync();
+  }
+  template <class F>
+  void phase(int rows, int cols, F f) {
+    for (int k = this->thread; k < rows * cols; k += BLOCK) f(k / cols, k % cols);
+    sync();
   }
 
   // Block reductions; all threads get the result. Not a memory barrier for other data: that is sync().
