@@ -48,3 +48,36 @@ def deep(folder: Path, layers: int, wide: bool = True) -> Index:
     (folder / "specs" / "deep").mkdir(parents=True, exist_ok=True)
     (folder / "specs" / "deep" / "deep.yaml").write_text("\n".join(lines) + "\n")
     return open_programs(folder / "specs", ["deep"])[0]
+
+
+def two_lanes(folder: Path) -> Index:
+    """Two independent launches that are each long enough for a lane of their own, and one that joins them."""
+    text = """\
+program: lanes
+dims: {N: 50000000}
+isv:
+  - {name: LIMIT, reset: fold}
+  - {name: BOTH, reset: fold}
+buffers:
+  - {name: a, shape: [N], lifetime: input}
+  - {name: b, shape: [N], lifetime: input}
+  - {name: x, shape: [N], lifetime: persistent, reset: never}
+  - {name: y, shape: [N], lifetime: persistent, reset: never}
+  - {name: length, shape: [1], lifetime: step}
+producers:
+  - {name: both, kernel: rms, args: {x: length}, out: {y: BOTH}}
+  - {name: limit, kernel: max_abs, args: {x: length}, out: {y: LIMIT}}
+steps:
+  - name: train
+    items:
+      - {kernel: ema, args: {x: a, s: x}, as: left}
+      - {kernel: ema, args: {x: b, s: y}, as: right}
+      - {kernel: l2_norm, args: {x: [x, y], y: length}}
+      - {producers: [both, limit]}
+diagnostics:
+  - {name: LIMIT}
+  - {name: BOTH}
+"""
+    (folder / "specs" / "lanes").mkdir(parents=True, exist_ok=True)
+    (folder / "specs" / "lanes" / "lanes.yaml").write_text(text)
+    return open_programs(folder / "specs", ["lanes"])[0]

@@ -17,7 +17,7 @@ from foxhunt.cli.whole import open_programs, write_file
 )
 @click.option("--variant", default="default", show_default=True, help="A variant of the program's dims.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Override one dim; may be repeated.")
-@click.option("--step", help="Which step to draw; the program's first unless given (a page has all).")
+@click.option("--step", help="Which step to draw, or a page opens at; the program's first unless given.")
 @click.option("--html", "form", flag_value="html", default=True, help="An interactive page (the default).")
 @click.option("--svg", "form", flag_value="svg", help="A drawing of one step.")
 @click.option("--dot", "form", flag_value="dot", help="For Graphviz.")
@@ -57,7 +57,7 @@ def graph(
     index.demand_step(chosen[0])
     if form == "html":
         out = out or Path("runs") / f"{program}.html"
-        result = page(index)
+        result = page(index, step)
     elif form == "svg":
         result = svg(picture(index, chosen[0]))
     elif form == "dot":

@@ -22,17 +22,17 @@ def open_programs(
 
     Raises SpecError and EmissionError with all findings.
     """
-    from foxhunt.contract.lock import LOCK_FILE, parse_lock
+    from foxhunt.contract.lock import LOCK_FILE
     from foxhunt.pipeline import compile_program, project_templates
+    from foxhunt.pipeline.cached import committed_lock, whole_programs
     from foxhunt.spec.load import load_specs
     from foxhunt.view.index import Index
 
     loaded = load_specs(specs)
     templates = project_templates(specs)
     found = []
-    for name in sorted(loaded.programs) if programs is None else programs:
-        path = generated_beside(specs) / name / LOCK_FILE
-        lock = parse_lock(path.read_text(encoding="utf-8"), str(path)) if path.is_file() else None
+    for name in whole_programs(loaded) if programs is None else programs:
+        lock = committed_lock(generated_beside(specs) / name / LOCK_FILE)
         found.append(Index(loaded, compile_program(loaded, name, variant, dims, templates, lock)))
     return found
 

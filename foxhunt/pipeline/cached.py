@@ -113,9 +113,9 @@ def _compile(
     specs = load_specs(root)
     templates = project_templates(root)
     results, errors = [], []
-    for name in _whole_programs(specs) if programs is None else programs:
+    for name in whole_programs(specs) if programs is None else programs:
         try:
-            lock = _lock(generated / name / LOCK_FILE)
+            lock = committed_lock(generated / name / LOCK_FILE)
             compiled = compile_program(specs, name, variant, dims, templates, lock)
             changes = compare(lock, compiled.laid_out) if lock is not None else ()
             if breaks is not None:
@@ -148,13 +148,14 @@ def _summary(compiled: Compiled) -> Summary:
     )
 
 
-def _whole_programs(specs: SpecSet) -> list[str]:
+def whole_programs(specs: SpecSet) -> list[str]:
     """The programs to compile, by name: a folder of blocks alone, which another one uses, is none."""
     used = {name for p in specs.programs.values() for name in p.uses}
     return sorted(n for n, p in specs.programs.items() if p.steps or n not in used)
 
 
-def _lock(path: Path) -> Lock | None:
+def committed_lock(path: Path) -> Lock | None:
+    """The lock in a file; None where there is no file. Raises SpecError FH601 or FH602."""
     from foxhunt.contract.lock import parse_lock
 
     try:

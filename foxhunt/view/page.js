@@ -235,7 +235,7 @@ function timeline() {
   const percent = (share) => `${100 * share}%`, wide = 1 / step.nodes.length, high = panel.clientHeight;
   panel.replaceChildren(make('div', { class: 'now' }), ...step.arena.map(([name, offset, bytes, first, last], k) => {
     const low = place(offset), size = Math.max(2 / high, place(offset + bytes) - low);
-    const bar = make('div', { class: 'a', 'data-name': name, title: `${name}: ${bytes.toLocaleString('en')} bytes at `
+    const bar = make('div', { class: `tensor:${name}` === chosen ? 'a on' : 'a', 'data-name': name, title: `${name}: ${bytes.toLocaleString('en')} bytes at `
       + `${offset.toLocaleString('en')}, ${step.nodes[first].title} to ${step.nodes[last].title}` }, size * high > 11 ? name : '');
     Object.assign(bar.style, { left: percent(first * wide), width: percent((last - first + 1) * wide), bottom: percent(low),
       height: percent(size), background: `hsl(${(k * 47) % 360} 45% 74%)` });
@@ -318,6 +318,6 @@ function arrive() {
   }
 }
 
-show(0);
+show(data.first);
 arrive();
 document.body.dataset.ready = 'yes';

@@ -18,13 +18,17 @@ from foxhunt.view.picture import KINDS, Picture, picture
 from foxhunt.view.svg import COLOURS, STYLE, content
 
 
-def page(index: Index) -> str:
-    """The page of all steps: drawings, lists with search, what `foxhunt explain` says, and all sources."""
+def page(index: Index, first: str | None = None) -> str:
+    """The page of all steps: drawings, lists with search, what `foxhunt explain` says, and all sources.
+
+    It opens at step `first`, the program's first unless given.
+    """
     pictures = [picture(index, step) for step in index.steps]
     known = dict(_facts(index))
     program = index.compiled.laid_out.program
     data = {
         "steps": [_step(index, p) for p in pictures],
+        "first": list(index.steps).index(first) if first else 0,
         "arena": index.compiled.schedule.arena_bytes,
         "facts": {key: _plain(f) for key, f in known.items()},
         "names": {key.partition(":")[2]: key for key in reversed(known)},
@@ -146,7 +150,8 @@ def _touches(index: Index, name: str) -> dict[str, list[list[int]]]:
 
 def _slot(index: Index, name: str) -> list[str]:
     slot = index.slots[name]
-    return [f"slot:{name}", name, f"{slot.index} {slot.source}", f"{slot.source} {slot.reset}"]
+    state = "retired" if slot.retired else slot.source
+    return [f"slot:{name}", name, f"{slot.index} {state}", f"{state} {slot.reset}"]
 
 
 def _tensor(index: Index, name: str) -> list[str]:

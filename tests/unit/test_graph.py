@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_harness import ROOT
-from view_programs import aux, deep
+from view_programs import aux, deep, two_lanes
 
 from foxhunt.cli import main
 from foxhunt.cli.whole import open_programs
@@ -136,6 +136,20 @@ def test_text_of_a_spec_cannot_end_the_script_it_stands_in(tmp_path):
     source = page(open_programs(tmp_path / "specs", ["deep"])[0])
     assert "<script>alert" not in source
     assert "</script><script>alert(1)" in json.loads(Page(source).data)["sources"][str(path)]
+
+
+def test_a_second_lane_stands_apart_in_every_form(tmp_path):
+    index = two_lanes(tmp_path)
+    shown = picture(index, "train")
+    apart = [k for k, n in enumerate(shown.nodes) if n.lane]
+    assert [shown.nodes[k].title for k in apart] == ["right"]
+    beside = next(k for k, n in enumerate(shown.nodes) if n.title == "left")
+    boxes = shown.layout.boxes
+    assert boxes[apart[0]].x > boxes[beside].x
+    assert 'class="n l1"' in svg(shown)
+    assert "style=dashed" in text.dot(shown)
+    assert f"class n{apart[0]} lane;" in text.mermaid(shown)
+    assert " lane 1" in text.tree(shown, index)
 
 
 def overlaps(a, b):

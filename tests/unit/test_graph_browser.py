@@ -3,6 +3,7 @@
 Collected only where Chromium is installed; test_graph.py checks the page's structure everywhere.
 """
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -66,6 +67,67 @@ if BROWSER:
         )[0]
         for text in shown:
             assert text in found
+
+    def test_clicks_search_keys_and_the_wheel_do_what_they_say(written, tmp_path):
+        script = """<script>
+          const seen = [], see = (name, value) => seen.push(`${name}=${value}`);
+          const mouse = (node, type) => node.dispatchEvent(new PointerEvent(type, { bubbles: true }));
+          const click = (node) => { mouse(node, 'pointerdown'); mouse(node, 'pointerup'); };
+          const heading = () => document.querySelector('#detail h2')?.textContent;
+          document.querySelector('[data-list=slots]').click();
+          byId('search').value = 'weight_bound';
+          byId('search').dispatchEvent(new Event('input'));
+          see('found', all('#list a').length);
+          document.querySelector('#list a').click();
+          see('slot', heading());
+          click(svgs[0].querySelector('[data-n="3"]'));
+          see('box', heading());
+          all('#files button')[1].click();
+          see('emitted', byId('source').textContent.includes('extern "C"'));
+          click(svgs[0].querySelector('.e'));
+          see('edge', heading());
+          const raw = document.querySelector('[data-kind=RAW]');
+          raw.click();
+          const alone = '.e.RAW:not(.WAR, .WAW, .ORDER)';
+          see('hidden', all(`${alone}.off`, svgs[0]).length === all(alone, svgs[0]).length);
+          raw.click();
+          see('back', all('.e.off', svgs[0]).length);
+          const before = views[0].k;
+          svgs[0].dispatchEvent(new WheelEvent('wheel', { deltaY: -400, bubbles: true, cancelable: true }));
+          see('closer', views[0].k > 2 * before);
+          document.dispatchEvent(new KeyboardEvent('keydown', { key: 'f' }));
+          see('fitted', Math.abs(views[0].k - before) < 1e-9);
+          document.querySelector('#timeline [data-name=h1]').click();
+          see('arena', heading());
+          byId('scale').click();
+          see('scaled', document.querySelector('#timeline .a.on').dataset.name);
+          document.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape' }));
+          see('nothing', heading());
+          all('#steps button')[1].click();
+          see('step', svgs[1].hasAttribute('hidden'));
+          document.body.dataset.seen = seen.join(';');
+        </script>"""
+        path = tmp_path / "clicked.html"
+        path.write_text((written / "aux.html").read_text().replace("</body>", script + "</body>"))
+        found = dom(path, "", tmp_path / "profile")
+        seen = dict(
+            pair.split("=", 1) for pair in re.search(r'data-seen="([^"]*)"', found).group(1).split(";")
+        )
+        assert seen == {
+            "found": "2",
+            "slot": "slot TRUNK_WEIGHT_BOUND of aux",
+            "box": "launch train.forward.l1 of aux",
+            "emitted": "true",
+            "edge": "train.ingest → train.draw_windows",
+            "hidden": "true",
+            "back": "0",
+            "closer": "true",
+            "fitted": "true",
+            "arena": "buffer h1 of aux",
+            "scaled": "h1",
+            "nothing": "undefined",
+            "step": "false",
+        }
 
     def test_a_thousand_launches_are_listed_drawn_and_found(written, tmp_path):
         found = dom(written / "deep.html", "train.stage_7.left_377", tmp_path / "profile")

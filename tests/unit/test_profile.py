@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 from kernel_harness import ROOT
-from view_programs import aux
+from view_programs import aux, two_lanes
 
 from foxhunt.backend.base import Timed
 from foxhunt.backend.cuda import CudaBackend
@@ -56,6 +56,16 @@ def test_the_trace_has_a_slice_a_launch_that_keeps_order_and_edges(index, measur
     assert slices["train.forward.l1"]["args"]["entry"] == "train_forward_l1"
     tracks = {e["tid"] for e in found["traceEvents"] if e["name"] == "thread_name"}
     assert tracks == {e["tid"] for e in slices.values()}
+
+
+def test_lanes_run_side_by_side_in_the_trace(tmp_path):
+    index = two_lanes(tmp_path)
+    times = {n.name: 10.0 for n in index.steps["train"].launches}
+    measured = profile(index, "train", times, 50.0, "cuda", 1e12)
+    starts = {t.name: (t.lane, t.start) for t in measured.timings}
+    assert starts["train.left"] == (0, 10.0)
+    assert starts["train.right"] == (1, 10.0)
+    assert measured.critical_microseconds == measured.sum_microseconds - 10.0
 
 
 def test_both_backends_measure():
