@@ -11,6 +11,7 @@ from foxhunt.ir.types import Counter, Edge, Launch
 from foxhunt.schedule.types import ScheduledStep
 from foxhunt.spec import models as spec
 from foxhunt.spec.text import nearest
+from foxhunt.spec.uses import visible_blocks
 from foxhunt.view.facts import (
     Facts,
     device_facts,
@@ -84,6 +85,11 @@ def _explain_one(name: str, index: Index) -> Iterator[Facts]:
         yield kernel_facts(index, kernel)
     if name in index.steps:
         yield _step_facts(index, index.steps[name])
+    for block in visible_blocks(index.specs, index.program).values():
+        if block.name == name:
+            yield _block_facts(index, block)
+    if name in {s.name for s in index.compiled.schedule.resets}:
+        yield _reset_facts(index, name)
     launches = _launches(name, index)
     if kernel is None or name in index.launches:
         yield from (launch_facts(index, n) for n in launches)
@@ -113,6 +119,8 @@ def _known(index: Index) -> list[str]:
         *(p.name for p in program.source.producers),
         *index.specs.kernels,
         *index.steps,
+        *(s.name for s in index.compiled.schedule.resets),
+        *visible_blocks(index.specs, index.program),
         *index.launches,
         *(n.partition(".")[2] for n in index.launches),
         *index.fused,
@@ -162,6 +170,41 @@ def _step_facts(index: Index, step: ScheduledStep) -> Facts:
         row("order", *(n.name for n in step.launches)),
     )
     return facts(f"step {step.name} of {index.program}", rows, declared.at)
+
+
+def _block_facts(index: Index, block: spec.Block) -> Facts:
+    inside = [n.name for n in index.launches.values() if block.name in _uses_of_blocks(index, n)]
+    rows = (
+        row("doc", block.doc),
+        row("formals", ", ".join(block.formals)),
+        row("locals", ", ".join(b.name for b in block.locals)),
+        row("launches", *(inside or ["no step uses it"])),
+    )
+    return facts(f"block {block.name} of {index.program}", rows, block.at)
+
+
+def _uses_of_blocks(index: Index, launch: Launch) -> set[str]:
+    """The names of the blocks that a launch comes out of, found by where their items are written."""
+    return {
+        block.name
+        for block in visible_blocks(index.specs, index.program).values()
+        if any(item.at == launch.at for item in block.items)
+    }
+
+
+def _reset_facts(index: Index, policy: str) -> Facts:
+    program = index.compiled.laid_out.program
+    live = [t for t in program.tensors if t.reset == policy and t.retired is None]
+    rows = (
+        row("call", f'trainer.reset("{policy}")'),
+        row("slots", *(s.name for s in program.slots if s.reset == policy and s.retired is None)),
+        row("params", *(f"{t.name}, with its moments" for t in live if t.role == "param")),
+        row("buffers", *(t.name for t in live if t.role == "buffer")),
+        row("counters", *(c.name for c in program.counters if c.reset == policy)),
+    )
+    launch = next(s.launches[0] for s in index.compiled.schedule.resets if s.name == policy)
+    emitted = [f"launches/{launch.entry}.cu", f"system/reset_{policy}/reset.cuh"]
+    return facts(f"reset policy {policy} of {index.program}", rows, None, emitted)
 
 
 def _explain_pair(a: str, b: str, indexes: Sequence[Index]) -> list[Facts]:

@@ -71,6 +71,14 @@ def test_counters_producers_and_steps_have_explanations(index):
     assert rows(index, "evaluate")["order"][0] == "evaluate.ingest"
 
 
+def test_blocks_and_reset_policies_have_explanations(index):
+    assert "evaluate.forward.l1" in rows(index, "forward")["launches"]
+    fold = rows(index, "fold")
+    assert "TRUNK_WEIGHT_BOUND" in fold["slots"]
+    assert "LR" not in fold["slots"]
+    assert all(path in index.compiled.files for path in fold["emitted"])
+
+
 def test_an_edge_is_explained_by_the_bytes_behind_it(index):
     found = rows(index, "train.forward.l1 -> train.forward.l2")
     assert found["order"] == ("train.forward.l1 ends before train.forward.l2 starts",)
