@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from foxhunt.diagnostics import Location
@@ -51,6 +51,17 @@ def facts(title: str, rows: Iterable[Row], at: Location | None, emitted: Iterabl
         row("emitted", *files),
     )
     return Facts(title, tuple(r for r in framed if r[1]), at, files)
+
+
+def some(names: Sequence[str], most: int = 12) -> str:
+    """Names with commas, the first of them where there are many.
+
+    >>> some(["a", "b"]), some(["a", "b", "c", "d"], most=3)
+    ('a, b', 'a, b and 2 more')
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more"
 
 
 def slot_facts(index: Index, slot: Slot) -> Facts:
@@ -251,7 +262,7 @@ def _place(index: Index, name: str, nbytes: int) -> Iterator[str]:
         if other != place.allocation and start < stop and offset < start + size[other]
     ]
     if sharing:
-        yield f"shares bytes, at other times, with {', '.join(sharing)}"
+        yield f"shares bytes, at other times, with {some(sharing)}"
 
 
 def _accesses(uses: Iterable[Use], writes: bool) -> list[str]:
@@ -277,8 +288,8 @@ def _arguments(launch: Launch) -> Iterator[str]:
 def _landed(index: Index, launch: Launch) -> Iterator[str]:
     home = index.homes[launch.name]
     for number, fused in zip(home.numbers, home.launches, strict=True):
-        others = [n.name for n in members(fused) if n.name != launch.name]
-        alone = "alone" if not others else "beside " + ", ".join(dict.fromkeys(others))
+        others = list(dict.fromkeys(n.name for n in members(fused) if n.name != launch.name))
+        alone = f"beside {some(others)}" if others else "alone"
         where = f"{number} of {len(home.step.launches)} in the step, lane {fused.lane}"
         yield f"{fused.name}, {where}, {fused.grid:,} blocks of {fused.block}, {alone}"
 
