@@ -1,4 +1,4 @@
-"""`foxhunt profile` on the GPU: every launch timed, rates below what memory can do for what passes its caches."""
+"""`foxhunt profile` on the GPU: every launch is timed, and so are copies of the device's memory."""
 
 import json
 from pathlib import Path

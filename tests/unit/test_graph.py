@@ -84,7 +84,8 @@ def test_the_svg_is_well_formed_and_refers_to_nothing_outside(index):
 
 
 def test_the_drawing_of_the_readme_is_what_the_command_draws(index):
-    assert (ROOT / "docs" / "aux-step.svg").read_text() == svg(picture(index, "train"))
+    drawn = (ROOT / "docs" / "aux-step.svg").read_text()
+    assert drawn == svg(picture(index, "train")), "foxhunt graph aux --svg --out docs/aux-step.svg"
 
 
 def test_dot_and_mermaid_quote_what_they_show(index):
