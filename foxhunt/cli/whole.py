@@ -44,7 +44,10 @@ def write_file(path: Path, text: str) -> None:
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode())
+        if path.exists() and not path.is_file():  # a pipe or device is written to, never replaced
+            path.write_bytes(text.encode())
+        else:
+            write_atomic(path, text.encode())
     except OSError as error:
         message = f"the file cannot be written: {error.strerror}"
         raise fail(EmissionError, "FH495", message, at=Location(str(path))) from error

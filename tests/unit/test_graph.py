@@ -225,6 +225,8 @@ def test_the_command_writes_a_page_and_prints_the_other_forms(capsys, tmp_path):
         (["aux", "--variant", "tinny"], "tiny"),
         (["aux", "--dim", "B=x"], "NAME=NUMBER"),
         (["aux", "--out", "/dev/null/aux.html"], "FH495"),
+        (["aux", "--out", "/dev/full"], "FH495"),
+        (["aux", "--out", "/tmp"], "FH495"),
     ],
 )
 def test_the_command_refuses_with_words(capsys, arguments, words):
