@@ -127,6 +127,16 @@ def sanitise(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     return {"y": [np.clip(x, -limit, limit) for x in rows(inputs["x"])]}
 
 
+@reference("limit_rows")
+def limit_rows(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Each row of x [B, N] scaled so that its largest |x| is at most the limit; NaN counts for none."""
+    x, limit = np.asarray(inputs["x"], np.float64), float(inputs["limit"])
+    most = np.fmax.reduce(np.abs(x), axis=1, initial=0.0)
+    with np.errstate(invalid="ignore"):
+        scale = np.where(most > limit, limit / np.where(most > 0, most, 1.0), 1.0)
+        return {"y": x * scale[:, None]}
+
+
 @reference("column_mean")
 def column_mean(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     """Mean of the finite elements of each column; the skip value without one."""
