@@ -337,7 +337,8 @@ GRAPH = (
     Rule(
         "FH290",
         "nothing-so-called",
-        "`foxhunt explain` was asked for a name that no program has, or for a pair that never runs in one step.",
+        "`foxhunt explain` was asked for a name that no program has, or for a pair that never runs in "
+        "one step.",
         "Use the nearest name offered; a launch may be named by the end of its qualified name.",
     ),
 )
@@ -713,6 +714,12 @@ RUNTIME: tuple[Rule, ...] = (
         "Declare the range in the kernel's params, or mend the index.",
     ),
     Rule(
+        "FH567",
+        "reference-unloadable",
+        "A Python file of a project's `reference/` does not run.",
+        "Mend the line named.",
+    ),
+    Rule(
         "FH566",
         "library-unloadable",
         "The compiled program cannot be loaded, as after a change of the processor or a damaged cache.",
@@ -747,8 +754,8 @@ CONTRACT = (
     Rule(
         "FH605",
         "generated-stale",
-        "A generated file is missing, left over, edited by hand or older than specs and templates; or a foreign "
-        "source lies in a folder that kernels include from.",
+        "A generated file is missing, left over, edited by hand or older than specs and templates; or a "
+        "foreign source lies in a folder that kernels include from.",
         "Compile again and commit the result; change specs or templates, never generated files.",
     ),
     Rule(
@@ -779,7 +786,8 @@ CONTRACT = (
     Rule(
         "FH611",
         "not-carried",
-        "A checkpoint holds values that have no place in the program's layout, or whose shape or dtype changed.",
+        "A checkpoint holds values that have no place in the program's layout, or whose shape or dtype "
+        "changed.",
         "Say `was:` for what was renamed, retire instead of deleting, or give values up with `--drop NAME`.",
     ),
     Rule(
@@ -787,6 +795,12 @@ CONTRACT = (
         "no-contract",
         "A folder to compare holds no compiled program, or a damaged one.",
         "Name a specs folder or a generated folder; compile again.",
+    ),
+    Rule(
+        "FH613",
+        "project-folder",
+        "`foxhunt init` finds something in the folder already, or cannot write it.",
+        "Name a new or empty folder that you can write.",
     ),
 )
 

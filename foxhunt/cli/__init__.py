@@ -14,6 +14,7 @@ from foxhunt.diagnostics import FoxhuntError
 from foxhunt.formats import render_findings
 
 COMMANDS = {
+    "init": ("foxhunt.cli.init", "Make a working project in a folder of its own."),
     "demo": (
         "foxhunt.cli.demo",
         "Compile specs/, train `aux` on real bars on this machine, and show what it learnt.",
@@ -28,6 +29,7 @@ COMMANDS = {
         "foxhunt.cli.diff",
         "What changed since a revision, and what it means for checkpoints and signals.",
     ),
+    "watch": ("foxhunt.cli.watch", "Compile on every change and say what the change means."),
     "migrate": ("foxhunt.cli.migrate", "Carry a checkpoint over to the present layout of its program."),
     "train": ("foxhunt.cli.train", "Run a compiled program: metrics, checkpoint, report."),
     "graph": (
@@ -47,6 +49,7 @@ COMMANDS = {
         "JSON Schema of spec files, for editors; or the reference as Markdown.",
     ),
     "rule": ("foxhunt.cli.reference", "What an error code means and how to mend it."),
+    "doctor": ("foxhunt.cli.doctor", "What this machine can do, and how to get the rest."),
 }
 
 
