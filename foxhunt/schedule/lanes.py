@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from foxhunt.ir.types import Edge
 from foxhunt.schedule.dag import ranks
-from foxhunt.schedule.estimate import LANE_US, microseconds
+from foxhunt.schedule.estimate import FLOOR_US, LANE_US, microseconds
 from foxhunt.schedule.types import FusedLaunch
 
 
@@ -25,11 +25,16 @@ def assign(
     level = ranks([n.name for n in launches], [(index[e.before], index[e.after]) for e in edges]).level
     long: dict[int, list[int]] = defaultdict(list)
     for i, n in enumerate(launches[1:-1], start=1):
-        if sum(microseconds(m) for t in n.tasks for m in t.launches) > LANE_US:
+        if _microseconds(n) > LANE_US:
             long[level[i]].append(i)
     aside = {i for members in long.values() for i in members[1::2]}
     placed = tuple(replace(n, lane=int(i in aside)) for i, n in enumerate(launches))
     return placed, (*edges, *_joints(placed, edges))
+
+
+def _microseconds(launch: FusedLaunch) -> float:
+    """One launch's floor, and the work of all its members: many tiny tasks together are no long launch."""
+    return FLOOR_US + sum(microseconds(m) - FLOOR_US for t in launch.tasks for m in t.launches)
 
 
 def _joints(launches: Sequence[FusedLaunch], edges: Sequence[Edge]) -> list[Edge]:
