@@ -115,7 +115,7 @@ def c51_target(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     for j in range(last + 1):
         m[rows, place[:, j]] += p[:, j] * (1 - part[:, j])
         m[rows, np.minimum(place[:, j] + 1, last)] += p[:, j] * part[:, j]
-    mean = (p * moved).sum(axis=1)
+    mean = (p * raw).sum(axis=1)
     whole = ~np.isnan(raw).any(axis=1) & ~np.isnan(p).any(axis=1)
     return {"m": np.where(whole[:, None], m, np.nan), "mean": np.where(whole, mean, np.nan)}
 

@@ -66,14 +66,33 @@ def found(request, tmp_path_factory):
         yield {c.name: (c.values, program.found(k)) for k, c in enumerate(cases)}
 
 
+def target(values):
+    """Masses of the first action and where they go before any clamp, [B, N] each."""
+    atoms, reward, terminated = (values[k].astype(np.float64) for k in ("atoms", "reward", "terminated"))
+    q = np.where(np.isnan(values["q"]), -np.inf, values["q"])
+    logp = values["logp"].astype(np.float64).reshape(len(q), q.shape[1], -1)
+    p = np.exp(logp[np.arange(len(q)), q.argmax(axis=1)])
+    raw = reward[:, None] + values["gamma"] * (1 - terminated[:, None]) * atoms
+    return p / p.sum(axis=1, keepdims=True), raw
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_every_row_has_mass_one_and_the_mean_of_its_target(found, name):
+def test_every_row_has_mass_one_and_the_mean_of_its_clamped_target(found, name):
     values, result = found[name]
-    m = result["m"].astype(np.float64)
+    m, atoms = result["m"].astype(np.float64), values["atoms"].astype(np.float64)
     assert np.all(m >= 0)
     assert m.sum(axis=1) == pytest.approx(np.ones(len(m)), abs=1e-6)
-    reach = float(np.abs(values["atoms"]).max())
-    assert m @ values["atoms"] == pytest.approx(result["mean"], abs=2e-6 * reach)
+    p, raw = target(values)
+    limit = values["limit"].limit
+    moved = np.clip(np.clip(raw, -limit, limit), atoms[0], atoms[-1])
+    assert m @ atoms == pytest.approx((p * moved).sum(axis=1), abs=4e-6 * np.abs(atoms).max())
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_the_mean_is_that_before_all_clamps_so_that_its_bound_can_grow(found, name):
+    values, result = found[name]
+    p, raw = target(values)
+    assert result["mean"] == pytest.approx((p * raw).sum(axis=1), rel=2e-6, abs=2e-6)
 
 
 def test_known_answers_on_eleven_atoms(found):
@@ -111,7 +130,7 @@ def test_ties_take_the_lowest_action_and_nan_is_never_chosen(found):
 
 
 def test_targets_are_clamped_only_by_an_observed_bound(found):
-    assert np.abs(found["bounded"][1]["mean"]).max() == pytest.approx(2.5)
+    assert np.abs(found["bounded"][1]["m"] @ FIVE).max() == pytest.approx(2.5)
     assert found["bounded"][1]["m"][5] == pytest.approx(np.eye(11)[[7, 8]].mean(axis=0), abs=1e-6)
-    assert np.abs(found["floored"][1]["mean"]).max() == pytest.approx(4.0)
+    assert np.abs(found["floored"][1]["m"] @ FIVE).max() == pytest.approx(4.0)
     assert np.abs(found["kept"][1]["m"][0, [0, -1]]).min() > 0.09
