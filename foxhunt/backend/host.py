@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from foxhunt.backend.host_build import build_library
 from foxhunt.backend.host_debug import check_launch
 from foxhunt.backend.host_library import LaunchList, Library
 from foxhunt.backend.host_memory import HostMemory, copy_rate
-from foxhunt.backend.plan import Plan
+from foxhunt.backend.plan import Launch, Plan
 
 
 class HostBackend:
@@ -22,13 +23,20 @@ class HostBackend:
 
     name = "host"
 
-    def __init__(self, threads: int | None = None, progress: BuildProgress | None = None) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        progress: BuildProgress | None = None,
+        watch: Callable[[str, Launch], None] | None = None,
+    ) -> None:
         """`threads` defaults to `$FOXHUNT_THREADS`, else to the cores that this process may use.
 
-        Results do not depend on it. `progress` hears of every compiled launch.
+        Results do not depend on it. `progress` hears of every compiled launch; `watch` is called with the
+        step and the launch after each launch, when memory is as that launch left it.
         """
         self._threads = threads or int(os.environ.get("FOXHUNT_THREADS", 0)) or usable_cores()
         self._progress = progress
+        self._watch = watch
         self._library: Library | None = None
         self._lists: dict[str, LaunchList] = {}
         self._completed = 0
@@ -86,14 +94,23 @@ class HostBackend:
         launches = self._lists[step]
         done = 0
         while done < count:
-            if self._debug:
-                for k in range(len(launches.launches)):
-                    check_launch(self._library, self._memory, launches, k)
+            if self._debug or self._watch:
+                self._run_singly(step, launches)
                 ran = 1
             else:
                 ran = self._library.run(launches, count - done)
             done += ran
             self._completed += ran if step in self._counted else 0
+
+    def _run_singly(self, step: str, launches: LaunchList) -> None:
+        assert self._library is not None, "build comes before run"
+        for k, launch in enumerate(launches.launches):
+            if self._debug:
+                check_launch(self._library, self._memory, launches, k)
+            else:
+                self._library.run_one(launches, k)
+            if self._watch:
+                self._watch(step, launch)
 
     def launch_times(self, step: str, repeats: int = 20) -> dict[str, float]:
         """Microseconds of each launch of a step, in place: the median of `repeats` executions.

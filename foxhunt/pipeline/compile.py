@@ -51,17 +51,19 @@ def compile_program(
     dims: Mapping[str, int] | None = None,
     templates: TemplateSet | None = None,
     lock: Lock | None = None,
+    fused: bool = True,
 ) -> Compiled:
     """Resolve, lay out, graph, verify, schedule and render one program.
 
-    `dims` override the variant's; `lock` keeps positions; `templates` default to the project's. Raises
+    `dims` override the variant's; `lock` keeps positions; `templates` default to the project's; without
+    `fused` every launch stays a device launch of its own. Raises
     SpecError (FH2xx, FH3xx) and EmissionError (FH4xx) with all findings of the stage that fails. Touches no
     file but templates.
     """
     laid_out = lay_out(resolve(specs, name, variant, dict(dims or {})), lock)
     graphs = tuple(build_graph(laid_out, step.name) for step in laid_out.program.steps)
     suppressed = verify(laid_out, graphs)
-    schedule = build_schedule(laid_out, graphs)
+    schedule = build_schedule(laid_out, graphs, fused=fused)
     renderer = Renderer(templates or project_templates(Path(specs.root)))
     kernels = Kernels(schedule, renderer)
     found = fingerprint(laid_out, kernels.semantics())

@@ -13,7 +13,7 @@ from foxhunt.ir.system import reset_launch, reset_policies
 from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, StepGraph
 from foxhunt.schedule.abi import carry, partial_bytes, partials_name, rng_hash, static_dims
 from foxhunt.schedule.estimate import size
-from foxhunt.schedule.fuse import ALONE, checked_word_count, fuse
+from foxhunt.schedule.fuse import ALONE, apart, checked_word_count, fuse
 from foxhunt.schedule.lanes import assign
 from foxhunt.schedule.memory import ARENA_LIMIT, place
 from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep, Task
@@ -26,16 +26,22 @@ KEYWORDS = frozenset(
 
 
 def build_schedule(
-    laid_out: LaidOutProgram, graphs: Sequence[StepGraph], arena_limit: int = ARENA_LIMIT
+    laid_out: LaidOutProgram,
+    graphs: Sequence[StepGraph],
+    arena_limit: int = ARENA_LIMIT,
+    fused: bool = True,
 ) -> Schedule:
     """Everything that emission and the backends need. Raises SpecError (FH3xx) for what cannot be
     scheduled.
+
+    Without `fused` every launch is a device launch of its own, a statistic one a pass: `foxhunt verify`
+    holds the two against each other.
     """
     _distinct_streams(graphs)
     steps = []
     for graph in graphs:
-        fused = fuse(graph)
-        launches, edges = assign(fused.launches, fused.edges)
+        contracted = fuse(graph) if fused else apart(graph)
+        launches, edges = assign(contracted.launches, contracted.edges)
         steps.append(ScheduledStep(graph.step, launches, edges, len(graph.launches)))
     resets = [_reset(laid_out, policy) for policy in reset_policies(laid_out)]
     named = _with_entries([*steps, *resets])

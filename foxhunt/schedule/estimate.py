@@ -14,7 +14,7 @@ SMALL_US = 10.0
 """A launch below this is small: it may share a device launch with others."""
 LANE_US = 20.0
 """Two independent launches that are both above this may run on two lanes."""
-STATISTIC_BYTES_PER_BLOCK = 16 * 1024
+STATISTIC_ELEMENTS_PER_BLOCK = 4 * 1024
 STATISTIC_MAX_BLOCKS = 4 * 132
 CARRY_WORDS = 16
 """What a pass of a statistic leaves for the next, in 32-bit words."""
@@ -44,10 +44,10 @@ def microseconds(launch: Launch) -> float:
     return FLOOR_US + max(launch.kernel.passes * traffic(launch) / BYTES_PER_US, flops / FLOPS_PER_US)
 
 
-def statistic_grid(nbytes: int) -> int:
-    """Blocks of one pass over `nbytes` of input.
+def statistic_grid(elements: int) -> int:
+    """Blocks of one pass over a domain of `elements`.
 
-    The result's bits depend on it, so it is a function of bytes only: never of the device, the backend or
-    what else is fused.
+    The result's bits depend on it, so it is a function of the domain only: never of the device, the backend
+    or the other statistics that share the sweep, with their further inputs.
     """
-    return max(1, min(STATISTIC_MAX_BLOCKS, -(-nbytes // STATISTIC_BYTES_PER_BLOCK)))
+    return max(1, min(STATISTIC_MAX_BLOCKS, -(-elements // STATISTIC_ELEMENTS_PER_BLOCK)))

@@ -55,6 +55,13 @@ def fuse(graph: StepGraph) -> Contracted:
     return _contract(graph, tasks, task_edges, bins)
 
 
+def apart(graph: StepGraph) -> Contracted:
+    """The same launches with nothing joined: a task, and a device launch, for each launch and pass."""
+    graph = bounded(graph)
+    tasks, edges = _tasks(graph, [(n,) for n in graph.launches])
+    return _contract(graph, tasks, edges, [[i] for i in range(len(tasks))])
+
+
 def inputs(launch: Launch) -> tuple[Range, ...]:
     """The ranges that a statistic sweeps: those of its `many` data parameters, or of all its data
     parameters.
@@ -123,8 +130,7 @@ def _tasks(graph: StepGraph, groups: Sequence[tuple[Launch, ...]]) -> tuple[list
 def _task(members: tuple[Launch, ...], index: int) -> Task:
     block = max(n.block for n in members)
     if members[0].kernel.kind == "statistic":
-        spans = {_span(r) for n in members for r in inputs(n)}
-        return Task(members, index, statistic_grid(sum(stop - start for _, start, stop in spans)), block)
+        return Task(members, index, statistic_grid(sum(rows(members[0]))), block)
     launch = members[0]
     if not 1 <= launch.grid <= MAX_GRID:
         raise fail(

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from kernel_cases import cases, differences
 from kernel_harness import kernel_program, library
 
 from foxhunt.backend.base import make_backend
+from foxhunt.verify.cases import cases, differences
 
 KERNELS = library()
 

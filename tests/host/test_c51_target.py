@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from kernel_cases import make
 from kernel_harness import kernel_program, library
 
 from foxhunt.backend.base import make_backend
+from foxhunt.verify.cases import make
 
 NEVER = {"slot": 0.0, "triple": [0.0, 0.0, 0.0], "floor": 1e-8}
 FIVE = np.linspace(-5, 5, 11)

@@ -5,10 +5,10 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from kernel_cases import make
 from kernel_harness import kernel_program, library
 
 from foxhunt.backend.host import HostBackend
+from foxhunt.verify.cases import make
 
 KERNELS = library()
 RNG = np.random.default_rng(17)

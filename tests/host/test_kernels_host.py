@@ -1,10 +1,10 @@
 """Every kernel of the library on the host backend, release and debug, against its float64 reference."""
 
 import pytest
-from kernel_cases import cases, differences
 from kernel_harness import kernel_program, library
 
 from foxhunt.backend.base import make_backend
+from foxhunt.verify.cases import cases, differences
 
 KERNELS = library()
 

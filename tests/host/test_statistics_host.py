@@ -117,7 +117,7 @@ def test_a_statistic_has_the_same_bits_alone_and_with_others(trainer):
 
 def test_the_order_of_operations_is_the_documented_one(trainer):
     parts = [r.astype(np.float64) for r in rows(3)]
-    grid = statistic_grid(4 * (LONG + SHORT))
+    grid = statistic_grid(LONG + SHORT)
     assert grid > 1
     assert observe(trainer, "single", 3)["alone"] == same_order_rms(parts, grid)
 

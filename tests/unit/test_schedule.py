@@ -57,6 +57,15 @@ def test_a_cycle_is_named_and_a_path_into_it_is_not():
     assert "into" not in str(error.value)
 
 
+def test_a_cycle_apart_from_everything_else_is_named():
+    names = ["a", "b", "c", "x", "y"]
+    with pytest.raises(SpecError) as error:
+        ranks(names, [(0, 1), (1, 2), (3, 4), (4, 3)])
+    (found,) = error.value.diagnostics
+    assert found.code == "FH301"
+    assert "x → y → x" in found.message or "y → x → y" in found.message
+
+
 def test_a_self_loop_is_a_cycle():
     with pytest.raises(SpecError, match="x → x"):
         ranks(["x"], [(0, 0)])
@@ -93,8 +102,16 @@ def test_statistics_with_other_rows_keep_sweeps_of_their_own_but_share_a_launch(
     assert [len(f.tasks) for f in step.launches] == [2]
 
 
-def test_a_statistic_sizes_its_grid_from_bytes_alone():
-    assert [statistic_grid(n) for n in (0, 1, 16384, 16385, 1 << 30)] == [1, 1, 1, 2, 528]
+def test_a_statistic_sizes_its_grid_from_its_domain_alone():
+    assert [statistic_grid(n) for n in (0, 1, 4096, 4097, 1 << 28)] == [1, 1, 1, 2, 528]
+
+
+def test_a_statistic_has_the_same_grid_alone_and_in_company():
+    masked = launch("train.a", [span("x"), span("mask")], [span("s", 0, 1)], kernel("mean", "statistic"))
+    launches = [replace(n, dims=(("n", 8192),)) for n in (masked, rms("train.b", span("x"), span("s", 1, 1)))]
+    for fused, grids in ((True, [2]), (False, [2, 2])):
+        step = schedule_of(launches, ["x", "mask", "s"], fused=fused).steps[0]
+        assert [t.grid for f in step.launches for t in f.tasks] == grids
 
 
 def test_small_launches_of_one_level_become_one_and_long_ones_stay():

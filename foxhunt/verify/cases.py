@@ -67,7 +67,9 @@ def cases(kernel: Kernel) -> Iterator[Case]:
         yield make(kernel, example, f"example{number}")
     symbol = "n" if kernel.kind == "statistic" else "B" if "B" in kernel.examples[0] else "n"
     flexible = next((e for e in kernel.examples if symbol in e and _flexible(kernel, e, symbol)), None)
-    for size in ODD_SIZES if flexible else ():
+    if flexible is None:
+        return
+    for size in ODD_SIZES:
         yield make(kernel, {**flexible, symbol: size}, f"{symbol}{size}")
         if kernel.kind == "statistic" and _observed(kernel):
             yield _with_specials(make(kernel, {**flexible, symbol: size}, f"special{size}"))
@@ -114,7 +116,7 @@ def _value(
     values: dict[str, Any],
     rng: np.random.Generator,
 ) -> Any:
-    given = example.get(key)
+    given: Any = example.get(key)
     if param.kind == "bound":
         return Bound(given["slot"], tuple(given["triple"]), given["floor"])
     if param.kind == "slot":
@@ -156,7 +158,8 @@ def _fill(given: Any, shape: tuple[int, ...], dtype: str, rng: np.random.Generat
     if isinstance(given, str):
         return np.full(shape, {"zeros": 0, "ones": 1}[given], kind)
     if isinstance(given, Mapping):
-        return rng.integers(*given["integers"], size=shape).astype(kind)
+        low, high = given["integers"]
+        return rng.integers(low, high, size=shape).astype(kind)
     return np.broadcast_to(np.asarray(given, kind), shape).copy()
 
 

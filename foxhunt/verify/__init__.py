@@ -1,0 +1,1 @@
+"""Evidence that an emitted program does what its specs say: orders, access, kernels, gradients, replay."""
