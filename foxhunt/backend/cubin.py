@@ -65,7 +65,7 @@ def build_cubins(folder: Path, arch: str, compiler: str = "auto") -> dict[str, C
 
 
 def _merged(findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The first finding of each compiler text, with how many kernels share it: one bad option is one mistake."""
+    """The first finding of each compiler text, with how many kernels share it."""
     groups: dict[str, list[Diagnostic]] = {}
     for found in sort_diagnostics(findings):
         groups.setdefault(found.message.partition("\n")[2], []).append(found)

@@ -1,10 +1,12 @@
 """When a step takes a second lane."""
 
-from schedule_toy import launch, schedule_of, span
+from schedule_toy import graph, laid_out, launch, span
+
+from foxhunt.schedule import build_schedule
 
 
 def test_many_tiny_launches_fused_into_several_are_not_long():
-    tiny = [launch(f"train.t{i:03}", [], [span(f"x{i}")]) for i in range(400)]
-    step = schedule_of(tiny).steps[0]
+    tiny = [launch(f"train.t{i:03}", [], [span(f"x{i}")]) for i in range(600)]
+    step = build_schedule(laid_out(tiny), (graph(tiny),)).steps[0]
     assert 1 < len(step.launches) < 20
     assert {n.lane for n in step.launches} == {0}
