@@ -1,5 +1,6 @@
 """The C++ compilers that the host backend takes: which, with what flags, and the same bits from each."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -7,12 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from host_programs import Program
+from host_programs import Program, run
 from kernel_harness import kernel_program, library
 
 from foxhunt.backend import host_build, host_toolchain
 from foxhunt.backend.base import make_backend
 from foxhunt.diagnostics import BuildError
+from foxhunt.emit.filters import f32
 from foxhunt.verify.cases import cases
 
 FAKE = """#!/bin/sh
@@ -156,6 +158,21 @@ def results(name: str, folder: Path) -> list[bytes]:
         found = [program.found(number) for number in range(len(tried))]
     values = [value for outputs in found for _, value in sorted(outputs.items())]
     return [one.tobytes() for value in values for one in (value if isinstance(value, list) else [value])]
+
+
+def test_emitted_constants_keep_their_bits(tmp_path, monkeypatch):
+    values = (-math.inf, math.inf, math.nan, -3.4028235e38, 1e-45, -0.0, 1.0, 1e16, 1e-7, 1 / 3)
+    program = Program({"y": np.zeros(len(values), np.float32)})
+    stores = "".join(
+        f"{'constexpr' * math.isfinite(v)} f32 C{k} = {f32(v)}; y[{k}] = C{k};" for k, v in enumerate(values)
+    )
+    program.kernel("constants", stores, "const auto y = w.out<f32>(0);", threads="one")
+    program.launch("constants", program.pointer("y", "write"), block=1)
+    for compiler, command in compilers().items():
+        monkeypatch.setenv("CXX", command)
+        host_toolchain.find_toolchain.cache_clear()
+        found = run(program, tmp_path / compiler)["y"]
+        assert found.tobytes() == np.array(values, np.float32).tobytes(), compiler
 
 
 @pytest.mark.parametrize("name", TRIED)

@@ -1,13 +1,17 @@
 """Emitted kernels compile for a GPU on a machine without one; a cubin is made once for one content."""
 
+import math
 import os
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from foxhunt.backend.cubin import build_cubins, compile_cubins
 from foxhunt.backend.cubin_compilers import find_compiler
 from foxhunt.diagnostics import BuildError
+from foxhunt.emit.filters import f32
 
 ROOT = Path(__file__).parents[2]
 GENERATED = sorted(path.parent for path in ROOT.glob("generated/*/launches"))
@@ -63,6 +67,26 @@ def test_the_report_has_registers_and_shared_memory(compiler, tmp_path):
     assert cubin.resources.registers > 0
     assert cubin.resources.shared == 256
     assert cubin.resources.spill == 0
+
+
+FINITE = (-3.4028235e38, 1e-45, -0.0, 1.0, 1e16, 1e-7, 1 / 3, 1.17549435e-38)  # what a spec may hold
+
+
+def test_emitted_constants_keep_their_bits(compiler, tmp_path):
+    folder = program(tmp_path)
+    shutil.copytree(ROOT / "templates/base/prelude", folder / "prelude", dirs_exist_ok=True)
+    declared = "".join(f"constexpr f32 C{k} = {f32(value)};\n" for k, value in enumerate(FINITE))
+    table = ", ".join(f"C{k}" for k in range(len(FINITE)))
+    others = np.array([-math.inf, math.inf, math.nan], np.float32)
+    stores = "".join(f"  y[{k}] = {f32(value)};\n" for k, value in enumerate(others))
+    (folder / "launches" / "scale.cu").write_text(
+        f'#include "../prelude/prelude.cuh"\nusing namespace foxhunt;\n{declared}'
+        f"__constant__ f32 table[] = {{{table}}};\n"
+        f'extern "C" __global__ void scale(float* y) {{\n{stores}  y[threadIdx.x] = table[threadIdx.x];\n}}\n'
+    )
+    image = compile_cubins(folder, "sm_90", compiler.name)["scale"]
+    assert np.array(FINITE, np.float32).tobytes() in image
+    assert [one for one in others if one.tobytes() not in image] == []
 
 
 def test_a_refused_kernel_is_named_with_its_line(compiler, tmp_path):
