@@ -62,6 +62,17 @@ def mean(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     return {"y": np.array([values.mean()]) if len(values) else np.array([SKIP])}
 
 
+@reference("variance")
+def variance(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """Variance about the mean; the skip value without a finite element."""
+    values = _finite(inputs)
+    if not len(values):
+        return {"y": np.array([SKIP])}
+    shifted = values - values[0]  # so that equal elements give exactly 0
+    with np.errstate(over="ignore"):
+        return {"y": np.array([np.mean((shifted - shifted.mean()) ** 2)]).astype(np.float32)}
+
+
 @reference("masked_mean")
 def masked_mean(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     """Mean of the finite elements with a mask other than 0; the skip value without one."""

@@ -12,7 +12,7 @@ from foxhunt.reference import REFERENCES
 from foxhunt.schedule.estimate import statistic_grid
 
 LONG, SHORT, HUGE = 100_001, 777, 2**22 + 3
-NAMES = ("p99_abs", "rms", "l2_norm", "max_abs", "mean", "count_nonfinite")
+NAMES = ("p99_abs", "rms", "l2_norm", "max_abs", "mean", "variance", "count_nonfinite")
 PROGRAM = f"""
 dims: {{LONG: {LONG}, SHORT: {SHORT}, HUGE: {HUGE}}}
 isv:
@@ -158,3 +158,36 @@ def test_rows_may_be_shorter_than_declared_or_empty(trainer, folder, kept):
         if o.producer.removeprefix("m_") in NAMES:
             expected = REFERENCES[o.producer.removeprefix("m_")]({"x": parts}, {}, {})["y"][0]
             assert scratch[o.position] == pytest.approx(expected, rel=1e-6, nan_ok=True), o.producer
+
+
+VARIANCES = """
+dims: {FEW: 4, MANY: 100003}
+isv:
+  - {name: OF_FEW, reset: fold}
+  - {name: OF_MANY, reset: fold}
+buffers:
+  - {name: few, shape: [FEW], lifetime: input}
+  - {name: many, shape: [MANY], lifetime: input}
+producers:
+  - {name: of_few, kernel: variance, args: {x: few}, out: {y: OF_FEW}}
+  - {name: of_many, kernel: variance, args: {x: many}, out: {y: OF_MANY}}
+steps:
+  - {name: look, items: [{producers: [of_few, of_many]}]}
+diagnostics: [{name: OF_FEW}, {name: OF_MANY}]
+"""
+
+
+def test_a_variance_far_from_0_is_exact_and_that_of_a_constant_is_0(tmp_path):
+    with training(VARIANCES, tmp_path) as trainer:
+        trainer.write_tensor("few", np.float32([4096, 4096.5, 4097, 4097.5]))
+        for constant in (0.1, -3e38, 1e-45):
+            trainer.write_tensor("many", np.full(100_003, constant, np.float32))
+            trainer.step()
+            few, many = trainer.backend.read("scratch", 0, 2, "f32")
+            assert (few, many) == (0.3125, 0.0)
+        near = np.random.default_rng(3).standard_normal(100_003).astype(np.float32) + np.float32(1e6)
+        trainer.write_tensor("many", near)
+        trainer.step()
+        assert trainer.backend.read("scratch", 0, 2, "f32")[1] == pytest.approx(
+            near.var(dtype="f8"), rel=1e-6
+        )
