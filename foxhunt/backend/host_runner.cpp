@@ -144,7 +144,11 @@ class Pool {
 
 FH_EXPORT Pool* foxhunt_pool_open(i64 threads) { return new Pool(threads); }
 
-FH_EXPORT void foxhunt_pool_close(Pool* pool) { delete pool; }
+// The pool's threads end and take their fibers with them; the caller, who has run blocks as well, only drops its own.
+FH_EXPORT void foxhunt_pool_close(Pool* pool) {
+  delete pool;
+  if (const auto release = __atomic_load_n(&host::release_thread, __ATOMIC_ACQUIRE)) release();
+}
 
 // Runs the list up to `steps` times, and stops between two of them once `budget_ns` have gone. Returns how many were
 // completed; *failed is the index of the launch that reported a fault in the next one, or -1.

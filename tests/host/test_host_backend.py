@@ -4,6 +4,7 @@ import ctypes
 import signal
 import subprocess
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,6 +119,23 @@ def test_completed_counts_steps(tmp_path):
 def test_an_unknown_backend_is_refused_by_name():
     with pytest.raises(BackendError, match=r"FH560.*'tpu'"):
         make_backend("tpu")
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="the system does not list mappings")
+def test_a_closed_program_keeps_no_fiber_stacks(tmp_path):
+    """Every stack has a guard page, so a mapping or two of its own, and a process has 65,530 of them."""
+
+    def mappings():
+        return len(Path("/proc/self/maps").read_text().splitlines())
+
+    before = mappings()
+    for number in range(3):
+        program = Program({"y": np.zeros(3, np.float32)})
+        body = "const f32 sum = block.sum(1.0f); if (block.thread == 0) y[block.index] = sum;"
+        program.kernel(f"sum_{number}", body, "const auto y = w.update<f32>(0);")
+        program.launch(f"sum_{number}", program.pointer("y", "update"), grid=3)
+        assert np.array_equal(run(program, tmp_path / str(number))["y"], [256, 256, 256])
+    assert mappings() - before < 256
 
 
 # --- building

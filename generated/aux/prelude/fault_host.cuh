@@ -1,4 +1,4 @@
-// What the host form reports: the first fault of a run. The runner reads and clears it after each launch.
+// What the host form and its runner share. A run's first fault: the runner reads and clears it after each launch.
 #pragma once
 
 #include "scalars.cuh"
@@ -19,6 +19,10 @@ struct Fault {
 #define FH_OWN __attribute__((visibility("hidden")))
 FH_OWN inline Fault fault{};
 FH_OWN inline i32 fault_taken = 0;
+
+// Gives back the memory in which the calling thread runs fibers; null until some thread of the program has had any. A
+// thread that ends does so by itself; the one that closes the program goes on, and mappings are a limited good.
+FH_OWN inline void (*release_thread)() = nullptr;
 
 // Keeps the first fault, drops later ones.
 inline void report(FaultKind kind, i32 argument, i64 index, i64 count) {

@@ -24,6 +24,8 @@ class Scheduler {
     begin(threads, [](Scheduler& self, int thread) { (*static_cast<Body*>(self.body_))(thread); }, &body);
   }
 
+  void release() { stacks_.release(); }
+
   // Waits until all live threads of the block are in `wait`; the last to come runs complete().
   template <class Complete>
   void wait_block(Wait wait, int thread, bool needs_all, Complete complete) {

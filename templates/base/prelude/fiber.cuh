@@ -122,16 +122,16 @@ class Stacks {
       if (mprotect(base_ + static_cast<size_t>(i) * STACK_BYTES, PAGE_BYTES, PROT_NONE) != 0) break;
   }
 
-  // The end of stack i, shifted within its page for the same reason.
-  char* top(int i) const { return base_ + static_cast<size_t>(i + 1) * STACK_BYTES - static_cast<size_t>(i % 12) * 320; }
-
- private:
   void release() {
     if (base_ != nullptr) munmap(base_, bytes_);
     base_ = nullptr;
     count_ = 0;
   }
 
+  // The end of stack i, shifted within its page for the same reason.
+  char* top(int i) const { return base_ + static_cast<size_t>(i + 1) * STACK_BYTES - static_cast<size_t>(i % 12) * 320; }
+
+ private:
   char* base_ = nullptr;
   size_t bytes_ = 0;
   int count_ = 0;

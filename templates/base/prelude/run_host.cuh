@@ -63,7 +63,14 @@ struct Worker {
   void* shared = nullptr;
   size_t shared_bytes = 0;
 
-  ~Worker() { free(shared); }
+  Worker();
+  ~Worker() { release(); }
+  void release() {
+    free(shared);
+    shared = nullptr;
+    shared_bytes = 0;
+    scheduler.release();
+  }
   void* reserve(size_t bytes) {
     if (bytes > shared_bytes) {
       free(shared);
@@ -78,6 +85,7 @@ FH_OWN inline Worker& worker() {
   static thread_local Worker w;
   return w;
 }
+inline Worker::Worker() { __atomic_store_n(&release_thread, [] { worker().release(); }, __ATOMIC_RELEASE); }
 
 // Runs f(block) for the blocks [first, last) of a launch that belong to the task with `count` blocks from `start` on.
 template <int BLOCK, Threads THREADS, class F>
