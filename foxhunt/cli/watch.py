@@ -61,7 +61,10 @@ def _difference(specs: Path, programs: tuple[str, ...]) -> str:
     from foxhunt.pipeline.contracts import compare, from_folder, from_specs
 
     generated = generated_beside(specs)
-    old = from_folder(generated) if any(generated.glob(f"*/{LOCK_FILE}")) else {}
+    try:
+        old = from_folder(generated) if any(generated.glob(f"*/{LOCK_FILE}")) else {}
+    except FoxhuntError as error:
+        return f"what was compiled last cannot be read: {_findings(error)}"
     if programs:
         old = {name: found for name, found in old.items() if name in programs}
     return as_text(compare(old, from_specs(specs, generated, programs or None), specs))

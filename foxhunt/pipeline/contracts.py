@@ -111,10 +111,17 @@ def _located(found: ProgramDiff, specs: SpecSet) -> ProgramDiff:
     kernels = {name: kernel.at for name, kernel in specs.kernels.items() if name not in specs.library}
     whole = program.at if program is not None else Location(specs.root)
     placed = (
-        replace(d, at=(kernels if d.what == "kernel" else places).get(d.name, whole))
+        replace(d, at=_nearest(kernels if d.what == "kernel" else places, d.name, whole))
         for d in found.differences
     )
     return replace(found, differences=tuple(placed))
+
+
+def _nearest(places: Mapping[str, Location], name: str, whole: Location) -> Location:
+    """The place of `name`, or of the block or launch that it belongs to."""
+    while name and name not in places:
+        name = name.rpartition(".")[0]
+    return places.get(name, whole)
 
 
 def _places(program: Program) -> dict[str, Location]:

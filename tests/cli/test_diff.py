@@ -362,6 +362,15 @@ def test_a_manifest_without_meanings_compares_layouts_only(compiled, edit, foxhu
     assert "move      slot GAIN" in foxhunt("diff").out
 
 
+def test_one_program_of_several_can_be_named(compiled, edit, foxhunt):
+    (compiled / "specs/other").mkdir()
+    text = (compiled / "specs/toy/program.yaml").read_text().replace("program: toy", "program: other")
+    (compiled / "specs/other/program.yaml").write_text(text)
+    assert "append    program other" in foxhunt("diff").out
+    assert foxhunt("diff", "--program", "toy").out.startswith("toy: no change")
+    assert foxhunt("diff", "--program", "nobody").code == 2
+
+
 def test_what_is_not_there_is_refused(project, foxhunt):
     assert foxhunt("diff", "nowhere", "specs").code == 2
     assert foxhunt("diff", "specs", "specs", "--against", "main").code == 2

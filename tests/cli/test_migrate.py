@@ -237,6 +237,26 @@ def test_a_migrated_run_continues(project, change, foxhunt):
         assert [found[n] for n in ("SIZE", "TOP", "t")] == [after[n] for n in ("SIZE", "PEAK", "t")]
 
 
+def test_the_first_observation_of_a_new_slot_counts_in_full(project, change, foxhunt):
+    assert foxhunt("compile", "specs").code == 0
+    with package.load("generated/toy", backend="host") as trainer:
+        trainer.run(5)
+        trainer.save("old.safetensors")
+    change(
+        ("params:", "  - {name: LOW, sentinel: -7.0, reset: fold}\nparams:"),
+        ("steps:", "  - {name: low, kernel: mean, args: {x: b}, out: {y: LOW}}\nsteps:"),
+        ("[size, peak]", "[size, low, peak]"),
+        ("{name: t}]", "{name: t}, {name: LOW}]"),
+    )
+    assert foxhunt("migrate", "old.safetensors", "--to", "toy").code == 0
+    with package.load("generated/toy", backend="host") as trainer:
+        trainer.load("old-migrated.safetensors")
+        assert trainer.signals["LOW"] == -7.0
+        trainer.run(1)
+        trainer.sync()
+        assert trainer.signals["LOW"] == pytest.approx(float(trainer.tensor("b").mean()), rel=1e-6)
+
+
 def test_a_dry_run_prints_the_table_and_writes_nothing(saved, change, foxhunt):
     change(*RENAMED, breaks=["TOP"])
     done = foxhunt("migrate", "old.safetensors", "--to", "toy", "--dry-run")

@@ -133,6 +133,19 @@ def test_each_change_is_compiled_with_what_it_means_and_mistakes_are_survived(pr
     assert "isv 0 GAIN" in lock
 
 
+def test_a_damaged_manifest_is_told_and_mended(project, capsys):
+    def rounds():
+        yield
+        (project / "generated/toy/manifest.json").write_text("{")
+        yield
+        yield
+
+    watching.follow(Path("specs"), (), rounds())
+    blocks = capsys.readouterr().out.split("\n\n")
+    assert "error[FH612]" in blocks[1]
+    assert "toy: no change" in blocks[2]
+
+
 def test_changes_are_seen_once_still(project, monkeypatch):
     template = project / "templates/kernels/scaled.cu.j2"
     waits = []
