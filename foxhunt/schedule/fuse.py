@@ -30,6 +30,11 @@ MAX_GRID = 2**31 - 1
 MAX_MEMBERS = 8
 """Statistics in one sweep: each keeps registers, and shared bins of 3 KiB of the 48 that a block has."""
 
+MAX_TASKS = 12
+"""Tasks in one device launch. A compiler gives all their branches the registers of the widest, and with some
+dozens of statistics begins to spill.
+"""
+
 Span = tuple[str, int, int]
 
 
@@ -193,7 +198,7 @@ def _bins(
         words = checked_word_count(tasks[node])
         key = (kinds[node], level[node])
         here = open_bin.get(key) if kinds[node] else None
-        if here is not None and room[here] >= words:
+        if here is not None and room[here] >= words and len(bins[here]) < MAX_TASKS:
             bins[here].append(node)
             room[here] -= words
             continue

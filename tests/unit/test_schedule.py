@@ -13,6 +13,7 @@ from foxhunt.schedule import build_schedule
 from foxhunt.schedule.abi import rng_hash
 from foxhunt.schedule.dag import ranks, reduced
 from foxhunt.schedule.estimate import statistic_grid
+from foxhunt.schedule.fuse import MAX_TASKS
 from foxhunt.schedule.lanes import waits
 from foxhunt.schedule.memory import place
 from foxhunt.schedule.order import order
@@ -120,6 +121,12 @@ def test_small_launches_of_one_level_become_one_and_long_ones_stay():
     step = schedule_of([*small, long], [f"s{i}" for i in range(3)] + ["big"]).steps[0]
     assert sorted(map(len, groups(step))) == [1, 3]
     assert step.declared == 4
+
+
+def test_a_launch_holds_so_many_tasks_that_its_branches_leave_registers():
+    small = [launch(f"train.s{i:02}", [], [span(f"s{i}")]) for i in range(2 * MAX_TASKS + 1)]
+    step = schedule_of(small, [f"s{i}" for i in range(len(small))]).steps[0]
+    assert sorted(map(len, groups(step))) == [1, MAX_TASKS, MAX_TASKS]
 
 
 def test_gemms_join_gemms_only():
