@@ -26,7 +26,7 @@ def as_text(found: Sequence[ProgramDiff], allowed: Iterable[str] = ()) -> str:
     if counts:
         lines.append(", ".join(f"{n} {kind}" for kind, n in sorted(counts.items())))
     if broken:
-        names = list(dict.fromkeys(min(d.names, key=len) for d in broken))
+        names = list(dict.fromkeys(d.name for d in broken))
         allow = " ".join(f"--allow {name}" for name in names)
         lines.append(f"layout breaks: {', '.join(names)}; put them back, or accept them with {allow}")
     return "\n".join(lines)
@@ -46,6 +46,7 @@ def _difference(d: Difference) -> list[str]:
         lines = [head, *(f"            {sign} {text}" for sign, text in rows if text)]
     return [
         *lines,
+        f"            hashes: {d.hashes}",
         f"            checkpoints: {d.checkpoints}",
         f"            signals: {d.signals}",
     ]
@@ -61,17 +62,12 @@ def as_markdown(found: Sequence[ProgramDiff], allowed: Iterable[str] = ()) -> st
         broken = set(diff.breaks(allowed))
         layout, semantics = _hashes(diff.layout), _hashes(diff.semantics)
         lines += [f"**{diff.program}**: layout `{layout}`, semantics `{semantics}`", ""]
-        lines += ["| change | what | before | after | checkpoints | signals |", "|---|---|---|---|---|---|"]
+        heads = ("change", "what", "before", "after", "hashes", "checkpoints", "signals")
+        lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
         for d in diff.differences:
             kind = f"**{d.kind} (breaks)**" if d in broken else d.kind
-            cells = (
-                kind,
-                f"{d.what} {_code(d.name)}",
-                _code(d.before),
-                _code(d.after),
-                d.checkpoints,
-                d.signals,
-            )
+            places = (_code(d.name), _code(d.before), _code(d.after))
+            cells = (kind, f"{d.what} {places[0]}", *places[1:], d.hashes, d.checkpoints, d.signals)
             lines.append(f"| {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)

@@ -50,6 +50,12 @@ class Difference:
         return self.kind in ("move", "reshape", "retype", "rename", "delete")
 
     @property
+    def hashes(self) -> str:
+        """Which of the two hashes it changes."""
+        changed = [name for name, does in (("layout", self.layout), ("semantics", self.semantics)) if does]
+        return " and ".join(changed) + f" change{'s' * (len(changed) == 1)}" if changed else "both stay"
+
+    @property
     def text(self) -> str:
         """Before and after in one line."""
         return f"{self.before} → {self.after}" if self.before and self.after else self.before or self.after
@@ -167,7 +173,8 @@ def _meanings(old: Contract, new: Contract) -> Iterator[Difference]:
     for key in sorted(was.keys() | new.meanings.keys()) if was and new.meanings else ():
         before, after = was.get(key, ""), new.meanings.get(key, "")
         if before != after:
-            yield from _meaning(key, before, after)
+            swapped = {_kernel(before), _kernel(after)} & (old.kernels.keys() ^ new.kernels.keys())
+            yield from _meaning(key, before, after, bool(swapped))
     for kernel in sorted(old.kernels.keys() & new.kernels.keys()):
         if old.kernels[kernel] != new.kernels[kernel]:
             lines = _changed_lines(old.kernels[kernel], new.kernels[kernel])
@@ -185,8 +192,7 @@ def _users(meanings: Mapping[str, str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for key, text in sorted(meanings.items()):
         if key.startswith("producer "):
-            kernel = text.partition(" = ")[2].partition("(")[0]
-            found.setdefault(kernel, []).append(key.removeprefix("producer "))
+            found.setdefault(_kernel(text), []).append(key.removeprefix("producer "))
     return found
 
 
@@ -196,14 +202,21 @@ def _changed_lines(old: str, new: str) -> tuple[str, str]:
     return next(((a, b) for a, b in pairs if a != b), ("(shorter)", "(longer)"))
 
 
-def _meaning(key: str, before: str, after: str) -> Iterator[Difference]:
+def _kernel(text: str) -> str:
+    """The kernel that a producer's or launch's meaning names."""
+    return text.rpartition(" = ")[2].partition("(")[0]
+
+
+def _meaning(key: str, before: str, after: str, swapped: bool) -> Iterator[Difference]:
+    """`swapped` says that a kernel came or went with the change, which the semantics hash sees."""
     kind, _, name = key.partition(" ")
     if kind == "slot":
         if before and after:
             yield from _slot(name, before.split(" "), after.split(" "))
     elif kind == "producer":
         if before and after:
-            yield _changed("producer", "slot", name, before, after, meaning_signal("producer"), hashed=False)
+            signals = meaning_signal("producer")
+            yield _changed("producer", "slot", name, before, after, signals, hashed=swapped)
     elif kind == "smoothing":
         if before and after:
             yield _changed("smoothing", "slot", name, before, after, meaning_signal("smoothing"))
@@ -211,7 +224,7 @@ def _meaning(key: str, before: str, after: str) -> Iterator[Difference]:
         if before and after:
             yield from _entry(kind, name, before.split(" "), after.split(" "))
     elif kind == "launch":
-        yield _changed("launch", "launch", name, before, after, meaning_signal("launch"), hashed=False)
+        yield _changed("launch", "launch", name, before, after, meaning_signal("launch"), hashed=swapped)
     elif kind == "system":
         role = {"apply": "smoothing", "reset": "reset"}.get(name, "template")
         signal = meaning_signal("smoothing all" if name == "apply" else "system")
@@ -258,10 +271,9 @@ def findings(found: ProgramDiff, allowed: Iterable[str] = ()) -> Iterator[Diagno
     broken = set(found.breaks(allowed))
     for d in found.differences:
         message = f"{found.program}: {d.kind} {d.what} {d.name}: {d.text}"
-        effects = f"checkpoints: {d.checkpoints}; signals: {d.signals}"
+        effects = f"hashes: {d.hashes}; checkpoints: {d.checkpoints}; signals: {d.signals}"
         if d in broken:
-            name = min(d.names, key=len)
-            help = f"{effects}. Put it back, or accept it with `--allow {name}`"
+            help = f"{effects}. Put it back, or accept it with `--allow {d.name}`"
             yield Diagnostic("FH603", message, d.at, help)
         elif d.breaks or d.kind in SAFE:
             yield Diagnostic("FH608", message, d.at, effects, "note")

@@ -56,8 +56,9 @@ _MEANINGS = {
 def place_signal(kind: str, what: str, meaning: str) -> str:
     """What a change of place does to a running signal or tensor; `meaning` is the slot's new meaning."""
     if what == "slot":
-        host = kind == "append" and not meaning.startswith("producer")
-        return "starts at its init" if host else _SLOTS[kind]
+        if meaning.startswith(("host", "kernel")):
+            return "starts at its init" if kind == "append" else _SLOTS[kind].replace("EMA", "its value")
+        return _SLOTS[kind]
     return (_TRIPLES if what == "triple" else _STATE)[kind]
 
 

@@ -180,8 +180,8 @@ def test_each_change_has_its_class_and_effects(compiled, edit, foxhunt, what, ed
     assert sorted((c["kind"], c["what"], c["name"]) for c in changes) == sorted(expected)
     assert (program["layout"]["old"] != program["layout"]["new"]) is layout
     assert any("layout" in c["hashes"] for c in changes) is layout
-    if any("semantics" in c["hashes"] for c in changes):
-        assert program["semantics"]["old"] != program["semantics"]["new"]
+    semantics = program["semantics"]["old"] != program["semantics"]["new"]
+    assert any("semantics" in c["hashes"] for c in changes) is semantics
     assert all(c["checkpoints"] and c["signals"] for c in changes)
     assert all(c["path"] == "specs/toy/program.yaml" and c["line"] for c in changes)
     assert done.code == code
