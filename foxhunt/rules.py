@@ -804,6 +804,57 @@ CONTRACT = (
     ),
 )
 
+EVIDENCE = (
+    Rule(
+        "FH701",
+        "order-dependent",
+        "A launch leaves other bits when launches that may run in any order run in another one.",
+        "Declare what the launch touches, so that the hazard is known.",
+    ),
+    Rule(
+        "FH702",
+        "form-dependent",
+        "A launch leaves other bits fused than alone, or in a debug build than in a release build.",
+        "Let no result depend on the grid, on other tasks of the launch, or on memory that nothing wrote.",
+    ),
+    Rule(
+        "FH703",
+        "replay-dependent",
+        "Steps replayed as in training leave other bits than the same launches one by one.",
+        "Read in each launch what may change; let no result depend on timing or on the device.",
+    ),
+    Rule(
+        "FH704",
+        "frozen-value",
+        "A launch takes a slot, a counter or random numbers, and leaves the same bits whatever their value.",
+        "Read the value in each launch, or do not pass it.",
+    ),
+    Rule(
+        "FH705",
+        "wrong-formula",
+        "A kernel is further from its float64 reference than its tolerance.",
+        "Mend the formula in the template, or the reference.",
+    ),
+    Rule(
+        "FH706",
+        "no-evidence",
+        "A kernel has no examples, or its reference is not there, so nothing shows that it is right.",
+        "Add `examples:` to its spec, and a function with `@reference` to a file of reference/.",
+    ),
+    Rule(
+        "FH707",
+        "wrong-slope",
+        "What a kernel gives is not the slope that `gradient_of` declares: differences say otherwise.",
+        "Mend the formula of the kernel and of its reference.",
+    ),
+    Rule(
+        "FH708",
+        "misdeclared-slope",
+        "`gradient_of` names a kernel or a parameter that is not there, or one of the wrong direction.",
+        "Use the names of the two kernels' parameters; see `gradient_of` in the spec reference.",
+    ),
+)
+
 RANGES = (
     ("FH1", "YAML and models", SPEC),
     ("FH2", "Names, shapes, layout and graph", GRAPH),
@@ -811,6 +862,7 @@ RANGES = (
     ("FH4", "Templates, emission and build", EMISSION),
     ("FH5", "Backends, runtime, data and checkpoints", RUNTIME),
     ("FH6", "Lock, fingerprint and check", CONTRACT),
+    ("FH7", "Evidence", EVIDENCE),
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for _, _, rules in RANGES for rule in rules}

@@ -40,6 +40,10 @@ COMMANDS = {
         "foxhunt.cli.profile",
         "Time each launch of a step: rates, critical path, a trace for Perfetto.",
     ),
+    "verify": (
+        "foxhunt.cli.verify",
+        "Evidence: other orders, fusion, replay, access, references, slopes, nothing frozen.",
+    ),
     "explain": (
         "foxhunt.cli.explain",
         "What a slot, tensor, kernel, launch or pair of launches became, and why.",

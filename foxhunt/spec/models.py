@@ -90,6 +90,28 @@ class Tolerance(Entry):
     """Absolute tolerance."""
 
 
+class GradientOf(Entry):
+    """What a kernel gives the slopes of, so that `foxhunt verify` can hold them against differences.
+
+    They are those of L, the sum of all products of a slope that comes in with its tensor, and of all
+    weighted means of losses. Parameters of one name are the same tensor in both kernels.
+    """
+
+    kernel: Name
+    """The forward kernel: another one, or the kernel itself where it computes a loss with its slopes."""
+    slopes: Frozen[Name] = FrozenDict()
+    """Parameter that brings a slope → the forward's parameter, read or written, whose slope it is."""
+    losses: Frozen[Name] = FrozenDict()
+    """Output of the forward that is a loss a sample → slot parameter that weighs its mean in L."""
+    gives: Frozen[Name]
+    """Output → the forward's input whose slope it is."""
+    args: Frozen[Name] = FrozenDict()
+    """Parameter → the forward's parameter that it is, where names differ."""
+    before: Frozen[Literal["elu", "softmax"]] = FrozenDict()
+    """The forward's parameter → what gave it. Slopes of an input, given, and of an output, brought, are
+    those before that."""
+
+
 class Kernel(Entry):
     """One entry of the kernel library: `specs/kernels/<kernel>.yaml`."""
 
@@ -127,6 +149,8 @@ class Kernel(Entry):
     """Inputs that the kernel is tested with: symbols to sizes, parameters to values or fillings."""
     tolerance: Tolerance = Tolerance()
     """How far results may be from the reference."""
+    gradient_of: GradientOf | None = None
+    """The forward whose slopes it gives."""
 
 
 class Slot(Entry):
