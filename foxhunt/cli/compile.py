@@ -144,7 +144,7 @@ def summary_table(results: Sequence[Result]) -> Table:
     """What was compiled, a row a program."""
     from foxhunt.cli.tables import Table
 
-    heads = ("program", "slots", "params", "kernels", "launches", "arena", "layout")
+    heads = ("program", "slots", "producers", "Wiener", "params", "launches", "arena", "layout")
     return Table("", heads, tuple(_summary(r) for r in results))
 
 
@@ -168,8 +168,9 @@ def _summary(result: Result) -> tuple[str, ...]:
     return (
         s.program if s.variant == "default" else f"{s.program} ({s.variant})",
         str(s.slots),
+        str(s.producers),
+        str(s.wiener),
         f"{s.params:,}",
-        str(s.kernels),
         f"{s.declared} → {s.launches}",
         _bytes(s.arena_bytes),
         s.layout[:12],

@@ -35,7 +35,9 @@ class Summary:
 
     program: str
     variant: str
-    slots: int  # live positions on the bus
+    slots: int  # positions on the bus, retired and free ones included
+    producers: int  # observations a step can make, retired ones included
+    wiener: int  # floats of their smoothing state
     params: int  # trainable elements
     kernels: int  # distinct library kernels
     declared: int  # launches before fusion, system launches included
@@ -137,7 +139,9 @@ def _summary(compiled: Compiled) -> Summary:
     return Summary(
         program=program.name,
         variant=program.variant,
-        slots=sum(s.count for s in program.slots if s.retired is None),
+        slots=compiled.laid_out.isv_total,
+        producers=compiled.laid_out.scratch_total,
+        wiener=next((a.count for a in compiled.laid_out.allocations if a.name == "wiener"), 0),
         params=sum(t.count for t in program.tensors if t.role == "param" and t.retired is None),
         kernels=sum(path.startswith("kernels/") for path in compiled.files),
         declared=sum(s.declared for s in steps),
