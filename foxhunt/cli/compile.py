@@ -144,8 +144,8 @@ def summary_table(results: Sequence[Result]) -> Table:
     """What was compiled, a row a program."""
     from foxhunt.cli.tables import Table
 
-    heads = ("program", "slots", "producers", "Wiener", "params", "launches", "arena", "layout")
-    return Table("", heads, tuple(_summary(r) for r in results))
+    heads = ("program", "slots", "producers", "Wiener", "params", "kernels", "launches", "arena", "layout")
+    return Table("", heads, tuple(_summary(r) for r in results), dense=True)
 
 
 def _show_for_machines(results: Sequence[Result], style: str) -> None:
@@ -171,9 +171,10 @@ def _summary(result: Result) -> tuple[str, ...]:
         str(s.producers),
         str(s.wiener),
         f"{s.params:,}",
+        str(s.kernels),
         f"{s.declared} → {s.launches}",
         _bytes(s.arena_bytes),
-        s.layout[:12],
+        s.layout[:8],
     )
 
 

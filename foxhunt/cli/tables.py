@@ -17,12 +17,18 @@ class Table:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
+    dense: bool = False  # one space between columns, for many short ones
 
 
 def show_table(console: Console, table: Table) -> None:
     """A report's table on the terminal."""
     shown = RichTable(
-        title=table.title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False
+        title=table.title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=0 if table.dense else (0, 1),
     )
     for head in table.heads:
         shown.add_column(head, justify="left" if head == table.heads[0] else "right", overflow="fold")
