@@ -71,8 +71,8 @@ def linear_dx(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     return {"dx": dx * elu_slope(p["y"]) if "y" in p else dx}
 
 
-@reference("elu_grad")
-def elu_grad(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
-    """`dx = dy elu'(y)`, element by element."""
-    p = _float64(inputs)
-    return {"dx": p["dy"] * elu_slope(p["y"])}
+@reference("bounded_elu_grad")
+def bounded_elu_grad(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """`dx = dy elu'(y)` where |y| is at most the limit, else 0; a NaN in y stays NaN."""
+    y, dy = np.asarray(inputs["y"], np.float64), np.asarray(inputs["dy"], np.float64)
+    return {"dx": np.where(np.abs(y) > float(inputs["limit"]), 0.0, dy * elu_slope(y))}

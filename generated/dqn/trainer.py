@@ -31,7 +31,7 @@ PLAN = Plan(
     variant="default",
     precision="fp32",
     layout_hash="01e7f398fb60241f2b7a9a0a4faea106402195b1177b3354b3a71b71df4fa9e6",
-    semantics_hash="75ad066e634b9e494f1015668ab0b7af394b48ed00e0918b29a8c00add92af56",
+    semantics_hash="7f6c4571004fdc8c30942e302cab273a616e639a4a636a951080ec286ce149cd",
     layout_lines=(
         "counter 0 foxhunt.step i64 [1]",
         "counter 1 adam_t i64 [1]",
@@ -2136,6 +2136,9 @@ PLAN = Plan(
                         Scalar(240),
                         Pointer("arena", 89718784, 1048576, "f32", "write"),
                         Pointer("arena", 111460352, 1048576, "f32", "read"),
+                        Pointer("isv", 676, 1, "f32", "read"),
+                        Pointer("wiener", 468, 3, "f32", "read"),
+                        Scalar(841731191),
                         Pointer("arena", 24641536, 1048576, "f32", "read"),
                         Scalar(1048576),
                         Scalar(1024),

@@ -3,9 +3,9 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
+#include "../kernels/bounded_elu_grad.cuh"
 #include "../kernels/count_nonzero.cuh"
 #include "../kernels/curiosity_input.cuh"
-#include "../kernels/elu_grad.cuh"
 #include "../kernels/sanitise.cuh"
 
 namespace foxhunt {
@@ -45,9 +45,12 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_23(
     i64 w19_grid,
     f32* __restrict__ w20_dx,
     const f32* __restrict__ w21_dy,
-    const f32* __restrict__ w22_y,
-    i64 w23_n,
-    i64 w24_grid) {
+    const f32* __restrict__ w22_limit_slot,
+    const f32* __restrict__ w23_limit_triple,
+    i64 w24_limit_floor,
+    const f32* __restrict__ w25_y,
+    i64 w26_n,
+    i64 w27_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
   // sanitise
@@ -86,15 +89,16 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_23(
     return;
   }
   at -= w19_grid;
-  // elu_grad
-  if (at < w24_grid) {
-    Block<256> block(at, w24_grid, shared);
-    k_elu_grad::body<256>(
+  // bounded_elu_grad
+  if (at < w27_grid) {
+    Block<256> block(at, w27_grid, shared);
+    k_bounded_elu_grad::body<256>(
         block,
         w20_dx,
         w21_dy,
-        w22_y,
-        w23_n);
+        Bound(w22_limit_slot, w23_limit_triple, w24_limit_floor),
+        w25_y,
+        w26_n);
     return;
   }
 }
@@ -135,15 +139,16 @@ extern "C" void train_fused_23(const u64* words, const i64* counts, i64 first_bl
             w.integer(18));
       });
   start += w.integer(19);
-  // elu_grad
+  // bounded_elu_grad
   host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(24), 0, [&](auto& block) {
-        k_elu_grad::body<256>(
+      first_block, last_block, start, w.integer(27), 0, [&](auto& block) {
+        k_bounded_elu_grad::body<256>(
             block,
             w.out<f32>(20),
             w.in<f32>(21),
-            w.in<f32>(22),
-            w.integer(23));
+            w.bound(22),
+            w.in<f32>(25),
+            w.integer(26));
       });
 }
 #endif
