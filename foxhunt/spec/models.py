@@ -101,8 +101,8 @@ class GradientOf(Entry):
     """The forward kernel: another one, or the kernel itself where it computes a loss with its slopes."""
     slopes: Frozen[Name] = FrozenDict()
     """Parameter that brings a slope → the forward's parameter, read or written, whose slope it is."""
-    losses: Frozen[Name] = FrozenDict()
-    """Output of the forward that is a loss a sample → slot parameter that weighs its mean in L."""
+    losses: Frozen[Number | Name] = FrozenDict()
+    """Output of the forward that is a loss a sample → slot parameter or number that weighs its mean in L."""
     gives: Frozen[Name]
     """Output → the forward's input whose slope it is."""
     args: Frozen[Name] = FrozenDict()

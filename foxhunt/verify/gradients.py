@@ -58,7 +58,8 @@ def _misdeclared(kernel: Kernel, pair: GradientOf, kernels: Mapping[str, Kernel]
     outputs = {n for n, p in kernel.params.items() if p.access != "read"}
     tables = (
         ("slopes", pair.slopes, own - outputs, set(forward.params)),
-        ("losses", pair.losses, written, own - outputs),
+        ("losses", {k: v for k, v in pair.losses.items() if isinstance(v, str)}, written, own - outputs),
+        ("losses", dict.fromkeys(pair.losses, ""), written, {""}),
         ("gives", pair.gives, outputs, set(forward.params) - written),
         ("args", pair.args, own - outputs, set(forward.params)),
         ("before", dict.fromkeys(pair.before, ""), set(forward.params), {""}),
@@ -139,7 +140,8 @@ class _Pair:
         for brought, name in self.pair.slopes.items():
             total += float(np.sum(np.asarray(self.case.values[brought], np.float64) * tensors[name]))
         for loss, weight in self.pair.losses.items():
-            total += float(self.case.values[weight]) * float(np.mean(tensors[loss]))
+            factor = self.case.values[weight] if isinstance(weight, str) else weight
+            total += float(factor) * float(np.mean(tensors[loss]))
         return total
 
     def _run(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -32,10 +32,11 @@ def check_kernel(
         )
         return 0, (_finding(kernel, "FH706", f"cannot be tried: {lack}", help),)
     tried = list(cases(kernel))
+    backend = make_backend()
     wrong: list[str] = []
     with tempfile.TemporaryDirectory(prefix="foxhunt-") as folder:
         try:
-            with kernel_program(tried, make_backend(), Path(folder), kernels, templates, debug) as program:
+            with kernel_program(tried, backend, Path(folder), kernels, templates, debug) as program:
                 program.run()
                 for number, case in enumerate(tried):
                     expected = case.expected(program.launch_hash(number))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from foxhunt.backend.base import Backend, BuildProgress
 from foxhunt.backend.host import HostBackend
-from foxhunt.diagnostics import Diagnostic
+from foxhunt.diagnostics import BackendError, Diagnostic
 from foxhunt.emit.store import store
 from foxhunt.emit.templates import TemplateSet
 from foxhunt.ir.layout import Lock
@@ -24,6 +24,8 @@ from foxhunt.verify.runs import Baseline, Form, Script
 
 CHECKS = ("kernels", "gradients", "access", "orders", "fusion", "replay", "frozen")
 RUNS = CHECKS[2:]
+FAULTS = {"FH562", "FH563", "FH564", "FH565"}
+"""What a kernel did wrong, as opposed to a backend that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,18 @@ def jobs(subject: Subject, folder: Path, options: Options) -> Iterator[Job]:
         "replay": lambda: check_replay(recorded(), fused, options.backend, options.make_backend),
         "frozen": lambda: _frozen(alone, script),
     }
-    yield from ((name, tried[name]) for name in runs)
+    for name in runs:
+        yield name, lambda name=name: _faults_found(name, tried[name])  # type: ignore[misc]
+
+
+def _faults_found(name: str, check: Callable[[], Check]) -> Check:
+    """The check; a launch that breaks off is its finding."""
+    try:
+        return check()
+    except BackendError as error:
+        if not {d.code for d in error.diagnostics} <= FAULTS:
+            raise
+        return Check(name, "broken off", error.diagnostics)
 
 
 def _kernels(compiled: Compiled) -> dict[str, Kernel]:
