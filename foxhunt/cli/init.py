@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -46,7 +47,7 @@ def init(folder: Path) -> None:
     for result in compile_specs(folder / "specs", folder / "generated"):
         write(result, folder / "generated" / result.summary.program)
     click.echo(f"{folder}: a project with the program `fit`, compiled. Next:\n")
-    click.echo(f"    cd {folder}\n    uv run foxhunt train fit\n    uv run pytest\n")
+    click.echo(f"    cd {shlex.quote(str(folder))}\n    uv run foxhunt train fit\n    uv run pytest\n")
     click.echo("README.md there says where everything is.")
 
 
@@ -87,7 +88,8 @@ def _source() -> str:
         return ""
     url, vcs = str(told.get("url", "")), told.get("vcs_info", {})
     if url.startswith("file:"):
-        return f"{{ path = {json.dumps(unquote(urlparse(url).path))} }}"
+        editable = ", editable = true" if told.get("dir_info", {}).get("editable") else ""
+        return f"{{ path = {json.dumps(unquote(urlparse(url).path))}{editable} }}"
     if vcs.get("vcs") == "git":
         return f"{{ git = {json.dumps(url)}, rev = {json.dumps(vcs.get('commit_id', 'HEAD'))} }}"
     return ""

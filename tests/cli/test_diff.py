@@ -272,6 +272,25 @@ def test_before_the_first_commit_of_generated_files_everything_is_new(project, f
     assert "HEAD has no generated/ folder" in done.err
 
 
+def test_a_project_below_the_repositorys_root_is_found(compiled, edit, foxhunt, monkeypatch):
+    (compiled / "lib").mkdir()
+    for name in ("specs", "templates", "generated"):
+        (compiled / name).rename(compiled / "lib" / name)
+    git(compiled, "init", "-q")
+    git(compiled, "add", ".")
+    git(compiled, "commit", "-q", "-m", "first")
+    spec = compiled / "lib/specs/toy/program.yaml"
+    spec.write_text(spec.read_text().replace("name: GAIN,", "name: GAIN, index: 7,"))
+    for folder, specs in (
+        (compiled, "lib/specs"),
+        (compiled / "lib", "specs"),
+        (compiled / "lib/specs", "."),
+    ):
+        monkeypatch.chdir(folder)
+        done = foxhunt("diff", specs, "--against", "HEAD")
+        assert (done.code, "move      slot GAIN" in done.out) == (1, True), done
+
+
 def test_a_program_that_goes_away_is_a_break(committed, foxhunt):
     (committed / "specs/other").mkdir()
     text = (committed / "specs/toy/program.yaml").read_text().replace("program: toy", "program: other")

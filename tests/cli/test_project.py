@@ -34,6 +34,7 @@ def test_a_project_from_nothing_is_compiled_and_fresh(made, foxhunt):
     assert "uv run foxhunt train fit" in told
     assert foxhunt("check", folder / "specs").code == 0
     assert "no change" in foxhunt("diff", folder / "generated", folder / "specs").out
+    assert f"cd '{folder}'" in told
     assert 'name = "my-project"' in (folder / "pyproject.toml").read_text()
     for path in (".gitignore", ".github/workflows/check.yml", "README.md", "generated/fit/layout.lock"):
         assert (folder / path).is_file()
