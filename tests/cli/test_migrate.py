@@ -1,6 +1,8 @@
 """`foxhunt migrate`: values go by name across every safe change, and training goes on from them."""
 
 import json
+import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -371,6 +373,37 @@ def test_the_history_of_dqn_is_walked_with_every_value_in_its_place(tmp_path, mo
                 assert not np.any(values[1]), (what, name)
         known, previous = found, plan
     assert len(known) == 1 + len(SLOTS) - 1
+
+
+def test_a_checkpoint_of_program_dqn_goes_on_after_an_append_a_move_and_a_rename(
+    tmp_path, monkeypatch, foxhunt
+):
+    root = Path(__file__).parents[2]
+    for folder in ("specs/dqn", "specs/aux", "specs/kernels", "templates"):
+        shutil.copytree(root / folder, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    options = ("compile", "specs", "--program", "dqn", "--variant", "tiny", "--out", "generated")
+    assert foxhunt(*options).code == 0
+    old_plan = load_plan(Path("generated/dqn"))
+    old = made_up(old_plan)
+    checkpoint.save(Path("old.safetensors"), old_plan, old)
+    for path in Path("specs/dqn").glob("*.yaml"):
+        text = re.sub(r"\bVSN_MASK_EMA\b", "VSN_SHARE_EMA", path.read_text())
+        if path.name == "isv.yaml":
+            text = re.sub(r"(name: VSN_SHARE_EMA,.*?)index: \d+", r"\1was: VSN_MASK_EMA, index: 300", text)
+            text += "  - {name: FRESH, index: 400, source: host, init: 0.25, reset: never}\n"
+        path.write_text(re.sub(r"^diagnostics:\n", "diagnostics:\n  - {name: FRESH}\n", text, flags=re.M))
+    assert foxhunt(*options).code == 1
+    assert foxhunt(*options, "--break", "VSN_SHARE_EMA").code == 0
+    assert foxhunt("migrate", "old.safetensors", "--to", "dqn").code == 0
+    plan = load_plan(Path("generated/dqn"))
+    new, _ = checkpoint.load(Path("old-migrated.safetensors"), plan)
+    before, after = by_name(old_plan, old), by_name(plan, new)
+    assert after.pop("FRESH") == ([0.25], [])
+    assert after.pop("VSN_SHARE_EMA") == before.pop("VSN_MASK_EMA")
+    assert after == before
+    for name in old.keys() - {"isv"}:
+        assert np.array_equal(new[name], old[name]), name
 
 
 # --- bad input
