@@ -20,13 +20,14 @@ from foxhunt.backend.plan import Launch as DeviceLaunch
 from foxhunt.diagnostics import Diagnostic
 from foxhunt.ir.types import Access, Argument
 from foxhunt.runtime.trainer import Trainer
+from foxhunt.spec.models import Kernel
 from foxhunt.verify.runs import Form, Output, Script, State, declared, digest, members, outputs
 
 Digests = dict[str, list[bytes]]
 Change = Callable[[Any], Any]
-REALS: tuple[Change, ...] = (lambda v: 0.75 * v + 2.0**-6, lambda v: 4.0 * v + 1.0)
+REALS: tuple[Change, ...] = (lambda v: 0.75 * v + 2.0**-6, lambda v: 4.0 * v + 1.0, lambda v: 0.0 * v)
 WHOLES: tuple[Change, ...] = (lambda v: v + 3, lambda v: 0 * v)
-"""A value near the one that there is, then one that matters where that does not: a counter's first."""
+"""A value near the one that there is, then those that matter where that does not: a counter's first."""
 
 
 @dataclass(frozen=True, order=True)
@@ -39,8 +40,12 @@ class Source:
     text: str
 
 
-def frozen_values(form: Form, script: Script) -> Iterator[Diagnostic]:
-    """A finding for each launch and value that it takes without ever acting on it."""
+def frozen_values(form: Form, script: Script, acts: Callable[[Kernel, str], bool]) -> Iterator[Diagnostic]:
+    """A finding for each launch and value that it takes without ever acting on it.
+
+    `acts` says whether a kernel acts on a parameter at its examples. Where it does, the program's state may
+    be one in which the value makes no difference: a limit that nothing comes near.
+    """
     takers = _takers(form)
     probe = _Probe(form)
     with Trainer(form.plan, form.folder, backend=probe.backend, seed=script.seed) as trainer:
@@ -48,24 +53,28 @@ def frozen_values(form: Form, script: Script) -> Iterator[Diagnostic]:
         for _ in range(script.rounds):
             script.play(trainer)
             for source in sorted({s for _, s in deaf}):
-                hearing = probe.hearing(trainer, source, takers[source])
+                hearing = probe.hearing(trainer, source, set(takers[source]))
                 deaf -= {(launch, source) for launch in hearing}
     launches = members(form.schedule)
     for name, source in sorted(deaf):
-        yield Diagnostic(
-            "FH704",
-            f"{name} leaves the same bits whatever {source.text} is",
-            launches[name][1].at,
-            f"Read {source.text} in each launch, or do not pass it.",
-        )
+        launch = launches[name][1]
+        if not any(acts(launch.kernel, argument) for argument in takers[source][name]):
+            yield Diagnostic(
+                "FH704",
+                f"{name} leaves the same bits whatever {source.text} is, and so does {launch.kernel.kernel} "
+                "at all its examples",
+                launch.at,
+                f"Read {source.text} in each launch, or do not pass it.",
+            )
 
 
-def _takers(form: Form) -> dict[Source, set[str]]:
-    found: dict[Source, set[str]] = defaultdict(set)
+def _takers(form: Form) -> dict[Source, dict[str, list[str]]]:
+    """Source → the launches that take it → as which arguments."""
+    found: dict[Source, dict[str, list[str]]] = defaultdict(dict)
     for name, (_, launch) in members(form.schedule).items():
         for argument in launch.arguments if declared(launch) else ():
             for source in _sources(argument):
-                found[source].add(name)
+                found[source].setdefault(name, []).append(argument.name)
     return dict(found)
 
 

@@ -18,7 +18,7 @@ from foxhunt.spec.models import Kernel, SpecSet
 from foxhunt.verify.checks import Check, check_access, check_fusion, check_orders, check_replay
 from foxhunt.verify.frozen import frozen_values
 from foxhunt.verify.gradients import check_gradients
-from foxhunt.verify.kernels import check_kernel
+from foxhunt.verify.kernels import acts_on, check_kernel
 from foxhunt.verify.orders import declared_order
 from foxhunt.verify.runs import Baseline, Form, Script
 
@@ -91,7 +91,7 @@ def jobs(subject: Subject, folder: Path, options: Options) -> Iterator[Job]:
         "orders": lambda: check_orders(recorded(), single, seed, count),
         "fusion": lambda: check_fusion(recorded(), whole, fused, seed, count),
         "replay": lambda: check_replay(recorded(), fused, options.backend, options.make_backend),
-        "frozen": lambda: _frozen(alone, script),
+        "frozen": lambda: _frozen(alone, script, subject, options.make_backend),
     }
     for name in runs:
         yield name, lambda name=name: _faults_found(name, tried[name])  # type: ignore[misc]
@@ -128,7 +128,9 @@ def _gradients(used: Mapping[str, Kernel], kernels: Mapping[str, Kernel]) -> Che
     return Check("slopes against differences", f"{len(pairs)} declared pairs", tuple(findings))
 
 
-def _frozen(form: Form, script: Script) -> Check:
-    return Check(
-        "nothing frozen", "every slot, counter and seed that is read", tuple(frozen_values(form, script))
-    )
+def _frozen(form: Form, script: Script, subject: Subject, make: Callable[[], Backend]) -> Check:
+    def acts(kernel: Kernel, name: str) -> bool:
+        return acts_on(kernel, name, subject.specs.kernels, subject.templates, make)
+
+    findings = tuple(frozen_values(form, script, acts))
+    return Check("nothing frozen", "each slot, counter and seed that is read", findings)

@@ -24,6 +24,8 @@ from foxhunt.runtime.trainer import Trainer
 from foxhunt.schedule.types import Schedule
 
 State = dict[str, NDArray[Any]]
+Key = tuple[str, str, int]
+"""Launch, argument and row."""
 FLEETING = ("arena", "tickets", "ring.ingest", "ring.publish")
 """Buffers whose contents mean nothing between steps."""
 
@@ -66,6 +68,7 @@ class Output:
 
     launch: Launch = field(repr=False)
     argument: str
+    row: int  # of a `many` argument
     text: str  # the reference as written
     buffer: str
     offset: int  # bytes
@@ -73,9 +76,9 @@ class Output:
     dtype: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> Key:
         """The same range in every form of the program."""
-        return (self.launch.name, self.argument, self.text)
+        return (self.launch.name, self.argument, self.row)
 
     def read(self, backend: Backend) -> NDArray[Any]:
         """What stands there."""
@@ -95,12 +98,12 @@ def outputs(schedule: Schedule) -> dict[str, tuple[Output, ...]]:
 
 def _written(schedule: Schedule, launch: Launch) -> Iterator[Output]:
     for a in launch.arguments:
-        for r in a.ranges if a.access is not Access.READ else ():
+        for row, r in enumerate(a.ranges if a.access is not Access.READ else ()):
             if r.base in FLEETING or not r.count:
                 continue
             place = schedule.arena.get(r.base)
             buffer, start = (r.base, r.start) if place is None else ("arena", place + r.start)
-            yield Output(launch, a.name, r.text, buffer, start, r.count, r.dtype.name)
+            yield Output(launch, a.name, row, r.text, buffer, start, r.count, r.dtype.name)
 
 
 @dataclass
@@ -167,7 +170,7 @@ class Baseline:
 
     form: Form
     script: Script
-    digests: dict[tuple[tuple[str, str, str], int], bytes] = field(default_factory=dict)
+    digests: dict[tuple[Key, int], bytes] = field(default_factory=dict)
     state: State = field(default_factory=dict)
 
     def record(self) -> None:
@@ -188,7 +191,7 @@ class Baseline:
 
         return form.run(self.script, check, debug)
 
-    def values(self, key: tuple[str, str, str], execution: int) -> NDArray[Any]:
+    def values(self, key: Key, execution: int) -> NDArray[Any]:
         """What a range held after an execution of its launch: another run, up to there."""
 
         def stop(output: Output, number: int, backend: Backend) -> None:

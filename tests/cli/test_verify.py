@@ -85,6 +85,14 @@ def test_a_frozen_value_is_found_with_the_slot(proved, foxhunt, value):
     assert "train.grow leaves the same bits whatever GAIN is" in done.out
 
 
+def test_a_value_that_makes_no_difference_in_this_program_is_not_frozen(proved, foxhunt):
+    kernel(proved, "for (i64 i : block.elements(n)) y[i] = a[0] < -1e6f ? 0.0f : x[i];")
+    spec = proved / "specs/kernels/scaled.yaml"
+    assert foxhunt("verify", "toy", "--only", "frozen").code == 1
+    spec.write_text(spec.read_text().replace("a: -0.5", "a: -1.0e+7"))
+    assert foxhunt("verify", "toy", "--only", "frozen").code == 0
+
+
 def test_a_kernel_without_examples_or_reference_is_found(project, foxhunt):
     done = foxhunt("verify", "toy", "--only", "kernels", "--backend", "host")
     assert (done.code, done.out.count("FH706")) == (1, 1)
