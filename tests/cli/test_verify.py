@@ -7,6 +7,7 @@ import pytest
 from cli_toy import BODY, KERNEL
 
 from foxhunt.backend.host import HostBackend
+from foxhunt.diagnostics import BackendError, fail
 from foxhunt.emit.store import store
 from foxhunt.pipeline import compile_program, project_templates
 from foxhunt.reference import REFERENCES
@@ -165,6 +166,40 @@ def test_a_host_slot_that_is_frozen_in_a_graph_is_found(proved):
     assert found.message == (
         "GAIN[0], written by train.ingest, is 2 replayed on cuda, K = 3, 1.5 alone in declared order"
     )
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("toi",), "did you mean `toy`?"),
+        (("toy", "--variant", "huge"), "huge"),
+        (("toy", "--dim", "N=x"), "NAME=NUMBER"),
+        (("toy", "--steps", "0"), "--steps"),
+        (("toy", "--only", "speed"), "--only"),
+        (("toy", "--specs", "nowhere"), "nowhere"),
+    ],
+)
+def test_input_that_cannot_be_used_is_no_finding(project, foxhunt, args, said):
+    done = foxhunt("verify", *args)
+    assert done.code == 2
+    assert said in done.err
+
+
+@pytest.mark.parametrize("only", ["kernels", "replay"])
+def test_a_missing_gpu_is_no_finding(proved, foxhunt, monkeypatch, only):
+    def none():
+        raise fail(BackendError, "FH580", "no NVIDIA GPU is visible.")
+
+    monkeypatch.setattr("foxhunt.backend.cuda.load_cupy", none)
+    done = foxhunt("verify", "toy", "--backend", "cuda", "--only", only)
+    assert (done.code, "FH580" in done.err) == (2, True)
+
+
+def test_a_reference_that_does_not_run_is_named_with_its_line(proved, foxhunt):
+    (proved / "reference/toy.py").write_text("import numpy\n1 / 0\n")
+    done = foxhunt("verify", "toy")
+    assert done.code == 2
+    assert "reference/toy.py:2: error[FH567]" in done.err
 
 
 def _anchors(step):
