@@ -148,13 +148,20 @@ def test_a_run_leaves_metrics_a_checkpoint_and_a_report_and_can_be_continued(pro
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_between_steps_and_keeps_a_checkpoint(project, number, code):
     command = [sys.executable, "-m", "foxhunt", "train", "aux", "--variant", "demo", "--backend", "host"]
-    process = subprocess.Popen([*command, "--steps", "1000000", "--every", "1", "--out", "long"])
+    command += ["--steps", "1000000", "--every", "1", "--out", "long"]
+    # A suite started in the background ignores SIGINT, and so would the child.
+    process = subprocess.Popen(
+        command, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
+    )
     metrics = project / "long/metrics.jsonl"
-    deadline = time.monotonic() + 120
-    while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    process.send_signal(number)
-    assert process.wait(60) == code
+    try:
+        deadline = time.monotonic() + 120
+        while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(60) == code
+    finally:
+        process.kill()
     assert train("--steps", "1", "--resume", "long/checkpoint.safetensors", "--out", "on") == 0
     last = read_metrics(metrics)[-1]["step"]
     assert read_metrics(project / "on/metrics.jsonl")[0]["step"] >= last + 1
