@@ -853,6 +853,12 @@ EVIDENCE = (
         "`gradient_of` names a kernel or a parameter that is not there, or one of the wrong direction.",
         "Use the names of the two kernels' parameters; see `gradient_of` in the spec reference.",
     ),
+    Rule(
+        "FH709",
+        "not-finite",
+        "A launch is the first of a run to leave NaN or inf. A warning: some kernels mean something by one.",
+        "Look at what that launch reads; everything before it was finite.",
+    ),
 )
 
 RANGES = (

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from foxhunt.backend.base import BuildProgress
     from foxhunt.verify.checks import Check
     from foxhunt.verify.program import Job, Options, Subject
+    from foxhunt.verify.runs import Script
 
-CHECKS = ("kernels", "gradients", "access", "orders", "fusion", "replay", "frozen")
+CHECKS = ("kernels", "gradients", "access", "finite", "orders", "fusion", "replay", "frozen")
 
 
 @click.command()
@@ -40,6 +41,7 @@ CHECKS = ("kernels", "gradients", "access", "orders", "fusion", "replay", "froze
 @click.option(
     "--orders", default=3, show_default=True, type=click.IntRange(0, 1000), help="Random legal orders."
 )
+@click.option("--resume", type=click.Path(path_type=Path), help="Start every run from this checkpoint.")
 @click.option("--seed", default=0, show_default=True, help="Of the parameters, the inputs and the orders.")
 @click.option("--backend", default="auto", show_default=True, type=click.Choice(["auto", "host", "cuda"]))
 @click.option("--only", multiple=True, type=click.Choice(CHECKS), help="This check alone; may be repeated.")
@@ -51,6 +53,7 @@ def verify(
     dims: tuple[str, ...],
     steps: int,
     orders: int,
+    resume: Path | None,
     seed: int,
     backend: str,
     only: tuple[str, ...],
@@ -61,11 +64,13 @@ def verify(
     \b
         foxhunt verify aux --variant tiny
         foxhunt verify aux --only kernels --backend cuda
+        foxhunt verify aux --only finite --resume runs/1/checkpoint.safetensors
 
     \b
     kernels    each against its float64 reference: examples, odd sizes, special values
     gradients  slopes that specs declare with `gradient_of`, against central differences
     access     each launch touches what it declares, and writes all of it
+    finite     the first launch that leaves NaN or inf, and where: a warning
     orders     unfused, in other legal orders: the same bits after every launch
     fusion     the fused launches: the same bits again
     replay     as in training; on a GPU captured, with 1, 2 and 3 executions a graph, against the host's bits
@@ -76,10 +81,13 @@ def verify(
     """
     from rich.console import Console
 
+    from foxhunt.verify.runs import Script
+
     subject = _subject(specs, program, variant, dim_overrides(dims))
     console = Console(stderr=style != "text")
     chosen = tuple(c for c in CHECKS if c in only) or CHECKS
-    options = _options(backend, steps, orders, seed, chosen)
+    script = Script(steps, seed=seed, resume=resume)
+    options = _options(backend, script, orders, chosen)
     found = merged(_run(subject, options, console))
     findings = sort_diagnostics(d for check in found for d in check.findings)
     if style == "text":
@@ -89,7 +97,7 @@ def verify(
         click.echo(json.dumps({"checks": table, "diagnostics": [as_json(d) for d in findings]}, indent=2))
     elif findings or style != "text":
         show_findings(findings, style, _sources(findings))
-    if findings:
+    if any(d.severity == "error" for d in findings):
         raise click.exceptions.Exit(1)
 
 
@@ -107,17 +115,16 @@ def _subject(specs: Path, program: str, variant: str, dims: dict[str, int]) -> S
     return Subject(loaded, program, variant, dims, project_templates(specs), lock)
 
 
-def _options(backend: str, steps: int, orders: int, seed: int, only: tuple[str, ...]) -> Options:
+def _options(backend: str, script: Script, orders: int, only: tuple[str, ...]) -> Options:
     from foxhunt.backend.base import make_backend
     from foxhunt.verify.program import Options
-    from foxhunt.verify.runs import Script
 
     name = backend
     if backend == "auto":
         from foxhunt.backend.cuda import unavailable
 
         name = "host" if unavailable() else "cuda"
-    return Options(Script(steps, seed=seed), orders, name, lambda: make_backend(name), only)
+    return Options(script, orders, name, lambda: make_backend(name), only)
 
 
 def _run(subject: Subject, options: Options, console: Console) -> list[Check]:

@@ -54,6 +54,24 @@ def check_access(baseline: Baseline) -> Check:
     return Check("declared against actual access", extent, tuple(findings))
 
 
+def check_finite(baseline: Baseline) -> Check:
+    """No NaN or inf in what launches leave, observations apart; a warning, as some kernels mean something by
+    one.
+    """
+    extent = f"{_launches(baseline.form)} launches × {baseline.script.executions * baseline.script.rounds}"
+    if baseline.strange is None:
+        return Check("finite", extent)
+    output, number, values = baseline.strange
+    element = int(np.argmin(np.isfinite(values)))
+    message = (
+        f"{output.launch.name} is the first to leave {_value(values[element])}: element {element} of "
+        f"{output.text} ({output.argument}), execution {number + 1}"
+    )
+    at = output.launch.at if declared(output.launch) else None
+    help = "Look at what it reads: all that ran before it left finite numbers."
+    return Check("finite", extent, (Diagnostic("FH709", message, at, help, "warning"),))
+
+
 def check_orders(baseline: Baseline, compiled: Compiled, seed: int, count: int) -> Check:
     """Unfused, in other legal orders."""
     forms = [(name, replace(baseline.form, plan=plan)) for name, plan in orders(compiled, seed, count)]

@@ -15,14 +15,14 @@ from foxhunt.ir.layout import Lock
 from foxhunt.ir.system import NAMES
 from foxhunt.pipeline import Compiled, compile_program
 from foxhunt.spec.models import Kernel, SpecSet
-from foxhunt.verify.checks import Check, check_access, check_fusion, check_orders, check_replay
+from foxhunt.verify.checks import Check, check_access, check_finite, check_fusion, check_orders, check_replay
 from foxhunt.verify.frozen import frozen_values
 from foxhunt.verify.gradients import check_gradients
 from foxhunt.verify.kernels import acts_on, check_kernel
 from foxhunt.verify.orders import declared_order
 from foxhunt.verify.runs import Baseline, Form, Script
 
-CHECKS = ("kernels", "gradients", "access", "orders", "fusion", "replay", "frozen")
+CHECKS = ("kernels", "gradients", "access", "finite", "orders", "fusion", "replay", "frozen")
 RUNS = CHECKS[2:]
 FAULTS = {"FH562", "FH563", "FH564", "FH565"}
 """What a kernel did wrong, as opposed to a backend that cannot be used."""
@@ -88,6 +88,7 @@ def jobs(subject: Subject, folder: Path, options: Options) -> Iterator[Job]:
 
     tried: dict[str, Callable[[], Check]] = {
         "access": lambda: check_access(recorded()),
+        "finite": lambda: check_finite(recorded()),
         "orders": lambda: check_orders(recorded(), single, seed, count),
         "fusion": lambda: check_fusion(recorded(), whole, fused, seed, count),
         "replay": lambda: check_replay(recorded(), fused, options.backend, options.make_backend),

@@ -37,9 +37,12 @@ class Script:
     executions: int = 3
     rounds: int = 2
     seed: int = 0
+    resume: Path | None = None  # the checkpoint that a run starts from
 
     def play(self, trainer: Trainer, per_graph: int = 1) -> None:
         """Run all steps. Inputs are random numbers; whole numbers, which may be positions, stay 0."""
+        if self.resume is not None:
+            trainer.load(self.resume)
         for number in range(self.rounds):
             self._feed(trainer, number)
             for step in trainer.plan.steps:
@@ -171,13 +174,19 @@ class Baseline:
     form: Form
     script: Script
     digests: dict[tuple[Key, int], bytes] = field(default_factory=dict)
+    strange: tuple[Output, int, NDArray[Any]] | None = None  # the first output with NaN or inf, its execution
     state: State = field(default_factory=dict)
 
     def record(self) -> None:
         """Run it, and remember what each launch wrote."""
 
         def remember(output: Output, execution: int, backend: Backend) -> None:
-            self.digests[output.key, execution] = digest(output.read(backend))
+            values = output.read(backend)
+            self.digests[output.key, execution] = digest(values)
+            # an observation may be the skip value, which is a NaN
+            watched = values.dtype.kind == "f" and output.buffer != "scratch" and self.strange is None
+            if watched and not np.isfinite(values).all():
+                self.strange = (output, execution, values)
 
         self.state = self.form.run(self.script, remember)
 

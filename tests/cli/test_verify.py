@@ -3,9 +3,11 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from cli_toy import BODY, KERNEL
 
+from foxhunt import load
 from foxhunt.backend.host import HostBackend
 from foxhunt.diagnostics import BackendError, fail
 from foxhunt.emit.store import store
@@ -50,7 +52,7 @@ def test_a_right_program_passes(proved, foxhunt):
     assert (done.code, done.err) == (0, "")
     for check in ("kernels against float64", "other legal orders", "fused against unfused", "nothing frozen"):
         assert check in done.out
-    assert done.out.count("ok") == 7
+    assert done.out.count("ok") == 8
 
 
 def test_a_wrong_formula_is_found_in_the_kernel(proved, foxhunt):
@@ -166,6 +168,26 @@ def test_a_host_slot_that_is_frozen_in_a_graph_is_found(proved):
     assert found.message == (
         "GAIN[0], written by train.ingest, is 2 replayed on cuda, K = 3, 1.5 alone in declared order"
     )
+
+
+def test_the_first_launch_that_leaves_what_is_not_finite_is_a_warning(proved, foxhunt):
+    kernel(proved, "for (i64 i : block.elements(n)) y[i] = n == 5 && i == 3 ? 1.0f / (x[i] - x[i]) : x[i];")
+    done = foxhunt("verify", "toy", "--only", "finite")
+    assert done.code == 0
+    assert (
+        "warning[FH709] train.note is the first to leave inf: element 3 of trace (y), execution 1" in done.out
+    )
+
+
+def test_a_run_may_start_from_a_checkpoint(proved, foxhunt):
+    assert foxhunt("compile", "specs").code == 0
+    with load("generated/toy", backend="host") as trainer:
+        trainer.write_tensor("w", np.full(12, np.inf))
+        trainer.save("inf.safetensors")
+    assert "FH709" not in foxhunt("verify", "toy", "--only", "finite").out
+    done = foxhunt("verify", "toy", "--only", "finite", "--resume", "inf.safetensors")
+    assert (done.code, "train.grow is the first to leave inf" in done.out) == (0, True)
+    assert foxhunt("verify", "toy", "--only", "finite", "--resume", "none.safetensors").code == 2
 
 
 @pytest.mark.parametrize(
