@@ -129,8 +129,9 @@ def dim_overrides(texts: Iterable[str]) -> dict[str, int]:
     found = {}
     for text in texts:
         name, _, value = text.partition("=")
-        if not value.strip().isdecimal() or len(value) > 19:
-            raise click.BadParameter(f"{text!r} is not NAME=NUMBER, such as B=256", param_hint="--dim")
+        if not value.strip().isdecimal() or int(value) >= 2**63:
+            hint = "with a number from 0 to 2**63 - 1, such as B=256"
+            raise click.BadParameter(f"{text!r} is not NAME=NUMBER {hint}", param_hint="--dim")
         found[name.strip()] = int(value)
     return found
 

@@ -23,7 +23,7 @@ from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
 METRICS = "metrics.jsonl"
-SHOWN = 4  # metrics beside the bar
+WIDE = 110  # columns for a long bar, the time left and four metrics
 
 
 @dataclass(frozen=True)
@@ -114,45 +114,61 @@ def run_steps(
     *,
     checkpoint: Path,
     step: str | None = None,
-    every: int = 1,
+    every: int | None = None,
     per_graph: int = 1,
 ) -> RunResult:
     """Run `count` steps with a live bar, writing the diagnostics every `every` steps, then `checkpoint`.
+
+    Without `every` there are about 1,000 lines, and more than one a second where steps are slow.
 
     Ctrl-C and SIGTERM stop between two steps. The checkpoint is written after these too, and after metrics
     that could not be written. Raises TrainerError FH548 and CheckpointError when the disk is full.
     """
     first = trainer.counters()["foxhunt.step"]
     start, done, code = time.perf_counter(), 0, 0
+    narrow = console.width < WIDE
     columns = (
         TextColumn("training"),
-        BarColumn(),
+        BarColumn(bar_width=12 if narrow else 30),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        *(() if narrow else (TimeRemainingColumn(),)),
         TextColumn("{task.description}"),
     )
+    chunk = every or 1
     with terminable(), Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=count)
         try:
             while done < count:
-                chunk = min(every, count - done)
-                trainer.run(chunk, step, per_graph)
+                began = time.perf_counter()
+                trainer.run(min(chunk, count - done), step, per_graph)
                 trainer.sync()
+                chunk = every or _next_chunk(chunk, time.perf_counter() - began, count)
                 done = trainer.counters()["foxhunt.step"] - first
                 metrics = trainer.diagnostics()
                 try:
                     writer.write(first + done, metrics)
                 except TrainerError as error:
                     raise _kept(trainer, checkpoint, error) from error
-                progress.update(task, completed=done, description=live_text(metrics))
+                shown = live_text(metrics, 2 if narrow else 4)
+                progress.update(task, completed=done, description=shown)
         except KeyboardInterrupt as stop:
             code = 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
             trainer.sync()
-            done = trainer.counters()["foxhunt.step"] - first
+            stopped = trainer.counters()["foxhunt.step"] - first
+            if stopped > done:
+                writer.write(first + stopped, trainer.diagnostics())
+            done = stopped
         seconds = time.perf_counter() - start
         with whole_steps():
             trainer.save(checkpoint)
     return RunResult(done, seconds, code)
+
+
+def _next_chunk(chunk: int, seconds: float, count: int) -> int:
+    """Steps until the next metrics line: more while that is quick, fewer when it took over a second."""
+    if seconds > 1:
+        return max(1, chunk // 2)
+    return min(2 * chunk, max(1, count // 1000)) if seconds < 0.25 else chunk
 
 
 def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError) -> TrainerError:
@@ -165,11 +181,11 @@ def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError) -> TrainerErr
     return TrainerError(tuple(replace(d, help=help) for d in error.diagnostics))
 
 
-def live_text(metrics: Mapping[str, Any]) -> str:
+def live_text(metrics: Mapping[str, Any], count: int) -> str:
     """A few metrics for the bar: losses first, then accuracies, then the rest in declaration order."""
     scalars = {name: value for name, value in metrics.items() if isinstance(value, float)}
     ranked = sorted(scalars, key=lambda name: ("LOSS" not in name, "ACC" not in name))
-    return "  ".join(f"{name.removesuffix('_EMA').lower()} {scalars[name]:.4f}" for name in ranked[:SHOWN])
+    return "  ".join(f"{name.removesuffix('_EMA').lower()} {scalars[name]:.4f}" for name in ranked[:count])
 
 
 def finish(folder: Path, report: Report, console: Console) -> None:

@@ -29,6 +29,8 @@ from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.runtime.views import step_of
 
+SHORT = 16  # digits of a hash that tell layouts apart on a line; `foxhunt fingerprint` prints all
+
 
 @click.command()
 @click.argument("program")
@@ -98,7 +100,6 @@ def train(
                 trainer.load(resume)
             for name, value in values.items():
                 trainer.signals[name] = value
-            chunk = every or max(1, count // 1000)
             with MetricsWriter(folder / METRICS, folder if tensorboard else None) as writer:
                 result = run_steps(
                     trainer,
@@ -107,7 +108,7 @@ def train(
                     console,
                     checkpoint=folder / "checkpoint.safetensors",
                     step=step,
-                    every=chunk,
+                    every=every,
                     per_graph=per_graph,
                 )
             table = signals_table(trainer)
@@ -142,8 +143,8 @@ def run_summary(trainer: Trainer, result: RunResult, seed: int) -> tuple[tuple[s
     plan = trainer.plan
     return (
         ("program", f"{plan.program}, variant {plan.variant}, {plan.precision}"),
-        ("layout fingerprint", plan.layout_hash),
-        ("semantics", plan.semantics_hash),
+        ("layout fingerprint", plan.layout_hash[:SHORT]),
+        ("semantics", plan.semantics_hash[:SHORT]),
         ("backend", trainer.backend.name),
         ("seed", str(seed)),
         ("steps", f"{result.steps} in {result.seconds:.2f} s, {result.rate:.1f} a second"),
