@@ -70,4 +70,6 @@ def graph(
         click.echo(result, nl=False)
         return
     write_file(out, result)
-    click.echo(f"{out}: {len(result.encode()):,} bytes")
+    click.echo(
+        f"{out}: {len(result.encode()):,} bytes" + ("; open it in a browser" if form == "html" else "")
+    )

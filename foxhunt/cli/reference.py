@@ -12,7 +12,8 @@ from foxhunt import rules
 
 @click.command()
 @click.option("--markdown", is_flag=True, help="Print the spec reference (docs/spec-reference.md) instead.")
-def schema(markdown: bool) -> None:
+@click.option("--library", is_flag=True, help="Print the kernels that come with foxhunt (docs/library.md).")
+def schema(markdown: bool, library: bool) -> None:
     """Print the JSON Schema of spec files.
 
     An editor with the YAML language server checks and completes specs with it:
@@ -21,8 +22,15 @@ def schema(markdown: bool) -> None:
         foxhunt schema > foxhunt.schema.json
         # yaml-language-server: $schema=foxhunt.schema.json    (first line of a spec)
     """
-    from foxhunt.spec.schema import json_schema, reference_markdown
+    from foxhunt.spec.library import library_root
+    from foxhunt.spec.load import load_specs
+    from foxhunt.spec.schema import json_schema, library_markdown, reference_markdown
 
+    if library:
+        specs = load_specs(library_root() / "specs")
+        known = {name: k for name, k in specs.kernels.items() if name in specs.library}
+        click.echo(library_markdown(known), nl=False)
+        return
     click.echo(reference_markdown() if markdown else json.dumps(json_schema(), indent=2))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -63,6 +64,32 @@ def reference_markdown() -> str:
         lines += _rows(model)
         lines.append("")
     return "\n".join(lines)
+
+
+def library_markdown(kernels: Mapping[str, Kernel]) -> str:
+    """The kernels of a library: what each does, reads and writes, by kind and name."""
+    lines = [
+        "# The kernel library",
+        "",
+        "Generated from `specs/kernels/*.yaml` by `foxhunt schema --library`. `r` reads, `w` writes every element, `u` updates;",
+        "`many` takes a list. A project's own kernels come first where names are equal.",
+    ]
+    for kind, title in (("body", "Bodies"), ("statistic", "Statistics"), ("gemm", "Matrix products")):
+        lines += ["", f"## {title}", "", "| kernel | does | parameters |", "|---|---|---|"]
+        for name, kernel in sorted(kernels.items()):
+            if kernel.kind == kind:
+                doc = " ".join(kernel.doc.split()).replace("|", "\\|")
+                lines.append(f"| `{name}` | {doc} | {_parameters(kernel)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _parameters(kernel: Kernel) -> str:
+    texts = []
+    for name, p in sorted(kernel.params.items()):
+        shape = f" [{', '.join(str(s) for s in p.shape)}]" if p.kind == "data" else f" {p.kind}"
+        dtype = f" {p.dtype}" if p.kind == "data" and p.dtype != "f32" else ""
+        texts.append(f"{p.access[0]} `{name}`{dtype}{shape}{' many' if p.many else ''}")
+    return "; ".join(texts)
 
 
 def _entries() -> list[type[Entry]]:

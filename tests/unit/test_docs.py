@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from foxhunt import rules
-from foxhunt.spec.schema import reference_markdown
+from foxhunt.spec.load import load_specs
+from foxhunt.spec.schema import library_markdown, reference_markdown
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -14,6 +15,11 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 def test_the_spec_reference_is_that_of_the_models():
     assert (ROOT / "docs" / "spec-reference.md").read_text() == reference_markdown() + "\n"
+
+
+def test_the_list_of_kernels_is_that_of_the_library():
+    specs = load_specs(ROOT / "specs")
+    assert (ROOT / "docs" / "library.md").read_text() == library_markdown(specs.kernels)
 
 
 def test_the_rule_list_is_that_of_the_table():
