@@ -72,7 +72,7 @@ def library_markdown(kernels: Mapping[str, Kernel]) -> str:
         "# The kernel library",
         "",
         "Generated from `specs/kernels/*.yaml` by `foxhunt schema --library`. `r` reads, `w` writes every",
-        "element, `u` updates; `many` takes a list. A project's own kernels come first where names are equal.",
+        "element, `u` updates; `many` takes a list. A project's own kernels come first of equal name.",
     ]
     for kind, title in (("body", "Bodies"), ("statistic", "Statistics"), ("gemm", "Matrix products")):
         lines += ["", f"## {title}", "", "| kernel | does | parameters |", "|---|---|---|"]
