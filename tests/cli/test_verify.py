@@ -9,11 +9,13 @@ from cli_toy import BODY, KERNEL
 
 from foxhunt import load
 from foxhunt.backend.host import HostBackend
+from foxhunt.cli import verify as cli_verify
 from foxhunt.diagnostics import BackendError, fail
 from foxhunt.emit.store import store
 from foxhunt.pipeline import compile_program, project_templates
 from foxhunt.reference import REFERENCES
 from foxhunt.spec.load import load_specs
+from foxhunt.verify import program
 from foxhunt.verify.checks import check_orders, check_replay
 from foxhunt.verify.orders import declared_order, reordered
 from foxhunt.verify.runs import Baseline, Form, Script
@@ -113,6 +115,10 @@ def test_state_of_a_kernels_own_is_found(proved, foxhunt):
     done = foxhunt("verify", "toy", "--only", "orders")
     assert done.code == 1
     assert "each time, in one same order" in done.out
+
+
+def test_the_command_offers_every_check():
+    assert cli_verify.CHECKS == program.CHECKS
 
 
 def test_a_missing_edge_is_found_with_launch_tensor_and_element(proved):
