@@ -23,8 +23,10 @@ def load(
     `backend` is "auto", "host" or "cuda"; see `foxhunt.runtime.trainer.Trainer` for the rest. Raises
     FoxhuntError.
     """
+    from foxhunt.diagnostics import TrainerError
+    from foxhunt.runtime.arguments import path_of
     from foxhunt.runtime.load import load_plan
     from foxhunt.runtime.trainer import Trainer
 
-    path = Path(folder)
+    path = path_of(folder, TrainerError, "FH546")
     return Trainer(load_plan(path), path, backend=backend, seed=seed, debug=debug, progress=progress)

@@ -13,7 +13,7 @@ def load_plan(folder: Path) -> Plan:
     path = folder / "trainer.py"
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         help = "Name a folder that `foxhunt compile` wrote, such as generated/aux."
         message = "there is no compiled program here"
         raise fail(TrainerError, "FH546", message, at=Location(str(path)), help=help) from error

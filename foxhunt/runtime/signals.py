@@ -23,10 +23,15 @@ class Signals(Mapping[str, Value]):
     a run of slots. Setting is for `source: host` slots; the value holds from the next enqueued step on.
     """
 
-    def __init__(self, plan: Plan, published: Callable[[], NDArray[np.float32]]) -> None:
-        """`published` gives the newest whole ISV [isv_total]."""
+    def __init__(
+        self,
+        plan: Plan,
+        published: Callable[[], NDArray[np.float32]],
+        check_open: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`published` gives the newest whole ISV [isv_total]; `check_open` raises if setting is too late."""
         self._slots = {slot.name: slot for slot in plan.slots}
-        self._published = published
+        self._published, self._check_open = published, check_open
         hosts = [slot for slot in plan.slots if slot.source == "host"]
         starts = np.cumsum([0, *(slot.count for slot in hosts)])
         self._columns = {slot.name: int(start) for slot, start in zip(hosts, starts, strict=False)}
@@ -46,9 +51,10 @@ class Signals(Mapping[str, Value]):
     def __setitem__(self, name: str, value: ArrayLike) -> None:
         """Set a host slot; one number sets every element of a run.
 
-        Raises TrainerError for an unknown slot (FH540), one that the program itself writes (FH541), or a
-        value that is not finite numbers of the slot's count (FH542).
+        Raises TrainerError for an unknown slot (FH540), one that the program itself writes (FH541), a value
+        that is not finite numbers of the slot's count (FH542), or a closed trainer (FH545).
         """
+        self._check_open()
         slot, element = self._find(name)
         if slot.source != "host":
             writer = "a producer" if slot.source == "producer" else "a kernel"
@@ -90,6 +96,8 @@ class Signals(Mapping[str, Value]):
         return self.host_values[start : start + slot.count]
 
     def _find(self, name: str) -> tuple[Slot, int | None]:
+        if not isinstance(name, str):
+            raise unknown("FH540", "slot", name, self._slots)
         match = _ELEMENT.fullmatch(name)
         slot = self._slots.get(match[1] if match else name)
         if slot is None:

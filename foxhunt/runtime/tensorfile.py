@@ -42,10 +42,11 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Any
     wrong = [f"{name} ({t.dtype})" for name, t in dense.items() if t.dtype not in _NAMES]
     if wrong:
         raise fail(CheckpointError, "FH533", f"cannot be stored: {', '.join(wrong)}", at=Location(str(path)))
+    data = save(dense, metadata={METADATA: canonical_json(metadata)})
     try:
-        write_atomic(path, save(dense, metadata={METADATA: canonical_json(metadata)}))
-    except OSError as error:
-        message = f"checkpoint not written: {error.strerror or error}"
+        write_atomic(path, data)
+    except (OSError, ValueError) as error:  # a ValueError for what is the name of no file, such as "."
+        message = f"checkpoint not written: {getattr(error, 'strerror', None) or error}"
         help = "The file that was there before, if any, is unchanged."
         raise fail(CheckpointError, "FH535", message, at=Location(str(path)), help=help) from error
 
@@ -54,8 +55,8 @@ def read_tensors(path: Path) -> tuple[Tensors, Any]:
     """(tensors, metadata) of a file. Raises CheckpointError for a file that is not whole and sound."""
     try:
         data = path.read_bytes()
-    except OSError as error:
-        message = f"checkpoint cannot be read: {error.strerror or error}"
+    except (OSError, ValueError) as error:
+        message = f"checkpoint cannot be read: {getattr(error, 'strerror', None) or error}"
         raise fail(CheckpointError, "FH530", message, at=Location(str(path))) from error
     try:
         return parse(data)

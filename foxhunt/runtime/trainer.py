@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from foxhunt.backend.base import Backend, BuildProgress, make_backend
 from foxhunt.backend.plan import Plan, View
-from foxhunt.diagnostics import DataError, Diagnostic, TrainerError, fail
+from foxhunt.diagnostics import CheckpointError, DataError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
+from foxhunt.runtime.arguments import path_of, seed_of, values_of, whole
 from foxhunt.runtime.data import load_source
 from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import whole_steps
@@ -57,8 +58,7 @@ class Trainer:
         `seed` keys parameters and kernel randomness. `debug` builds kernels that check their accesses,
         slowly. `progress` hears of each kernel compiled. Raises DataError, BuildError or BackendError.
         """
-        if not -(2**63) <= seed < 2**63:
-            raise fail(TrainerError, "FH542", f"the seed must fit in 64 bits, not {seed}")
+        seed = seed_of(seed)
         self.plan, self._debug, self._closed, self._failed = plan, debug, False, False
         self._views = {view.name: view for view in plan.views}
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
@@ -68,7 +68,7 @@ class Trainer:
             self.backend.build(folder, plan, debug)
             self.backend.allocate(plan)
             self._ring = self._make_ring()
-            self.signals = Signals(plan, lambda: self._snapshot().isv)
+            self.signals = Signals(plan, lambda: self._snapshot().isv, self._check_open)
             self._initialise(seed, fills)
             self.backend.prepare(plan)
         except BaseException:
@@ -85,24 +85,26 @@ class Trainer:
         """Enqueue `n` executions with the host slots as they are now; `per_graph` of them a CUDA graph.
 
         Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
-        Ctrl-C stops between two steps.
+        Ctrl-C stops between two steps. Raises TrainerError FH543 for an unknown step or an impossible number;
+        then nothing was enqueued.
         """
         self._check_usable()
         chosen = step_of(self.plan, step).name
-        if n < 0 or not 1 <= per_graph <= self.plan.ingest_rows:
-            message = (
-                f"run takes n ≥ 0 and per_graph from 1 to {self.plan.ingest_rows}, not {n} and {per_graph}"
-            )
+        rest, together = whole(n), whole(per_graph)
+        most = self.plan.ingest_rows
+        if rest is None or together is None or rest < 0 or not 1 <= together <= most:
+            given = f"{n!r:.60} and {per_graph!r:.60}"
+            message = f"run takes whole numbers, n ≥ 0 and per_graph from 1 to {most}, not {given}"
             raise fail(TrainerError, "FH543", message)
-        chunk = 1 if self._debug else max(_CHUNK // per_graph, 1) * per_graph
+        chunk = 1 if self._debug else max(_CHUNK // together, 1) * together
         try:
-            while n > 0:
-                count = min(n, chunk)
+            while rest > 0:
+                count = min(rest, chunk)
                 with whole_steps() if self._debug else nullcontext():
                     self._commit(count)
-                    self.backend.run(chosen, count, per_graph)
+                    self.backend.run(chosen, count, together)
                     self._enqueued += count
-                n -= count
+                rest -= count
         except KeyboardInterrupt:
             self._settle()  # a backend takes one only between two steps, but perhaps before they were counted
             raise
@@ -117,7 +119,7 @@ class Trainer:
         """
         self._check_usable()
         steps = {s.name.removeprefix("reset_"): s.name for s in self.plan.resets}
-        if policy not in steps:
+        if not isinstance(policy, str) or policy not in steps:
             raise unknown("FH543", "reset policy", policy, steps)
         with whole_steps(), self._failing():
             self.backend.run(steps[policy], 1)
@@ -167,19 +169,18 @@ class Trainer:
         return flat.reshape(view.shape)
 
     def write_tensor(self, name: str, values: ArrayLike) -> None:
-        """Overwrite a param, moment or buffer (an input, say) between steps; shape and kind must fit."""
+        """Overwrite a param, moment or buffer (an input, say) between steps.
+
+        Raises TrainerError FH544 when shape or kind do not fit, or a finite value is too large for the dtype.
+        """
         self._check_open()
         view = self._view(name, reading=False)
-        dtype = np.dtype(DTYPES[view.dtype].numpy)
-        array = np.asarray(values)
-        if array.shape != view.shape or not np.can_cast(array.dtype, dtype, "same_kind"):
-            message = f"{name} is {dtype} {list(view.shape)}, not {array.dtype} {list(array.shape)}"
-            raise fail(TrainerError, "FH544", message)
-        self._write(view, array.astype(dtype))
+        self._write(view, values_of(view, values))
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint, whole or not at all. Raises CheckpointError."""
         self._check_usable()
+        file = path_of(path, CheckpointError, "FH535")
         self.sync()
         tensors = {
             e.name: self.backend.read(e.buffer, e.offset_bytes, e.count, e.dtype).reshape(e.shape)
@@ -187,7 +188,7 @@ class Trainer:
         }
         if "isv" in tensors:
             self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
-        checkpoint.save(Path(path), self.plan, tensors)
+        checkpoint.save(file, self.plan, tensors)
 
     def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
         """Continue from a checkpoint, bit for bit; returns and logs warnings.
@@ -196,7 +197,7 @@ class Trainer:
         changed.
         """
         self._check_open()
-        tensors, warnings = checkpoint.load(Path(path), self.plan)
+        tensors, warnings = checkpoint.load(path_of(path, CheckpointError, "FH530"), self.plan)
         for warning in warnings:
             log.warning("%s", warning.message)
         with whole_steps(), self._failing():
@@ -215,7 +216,8 @@ class Trainer:
             self.backend.close()
 
     def __enter__(self) -> Self:
-        """The trainer itself."""
+        """The trainer itself. Raises TrainerError FH545 when it is closed."""
+        self._check_open()
         return self
 
     def __exit__(
@@ -310,7 +312,7 @@ class Trainer:
     # --- refusals
 
     def _view(self, name: str, reading: bool) -> View:
-        if name not in self._views:
+        if not isinstance(name, str) or name not in self._views:
             raise unknown("FH544", "tensor", name, self._views)
         view = self._views[name]
         if self._roles[view.buffer] == "arena" and not (reading and self._debug):

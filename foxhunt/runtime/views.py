@@ -10,13 +10,13 @@ from foxhunt.backend.plan import Plan, Step, View
 from foxhunt.diagnostics import FoxhuntError, TrainerError, fail
 
 
-def unknown(code: str, kind: str, name: str, known: Iterable[str]) -> FoxhuntError:
-    """The error for a name that does not exist, offering the nearest one that does."""
+def unknown(code: str, kind: str, name: object, known: Iterable[str]) -> FoxhuntError:
+    """The error for a name that does not exist, or is none at all, offering the nearest one that does."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, 1, cutoff=0.5)
-    near = near or [n for n in names if n.lower() == name.lower()]
+    near = difflib.get_close_matches(name, names, 1, cutoff=0.5) if isinstance(name, str) else []
+    near = near or [n for n in names if n.lower() == str(name).lower()]
     help = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names[:20]) or 'none'}."
-    return fail(TrainerError, code, f"there is no {kind} {name!r}", help=help)
+    return fail(TrainerError, code, f"there is no {kind} {name!r:.60}", help=help)
 
 
 def step_of(plan: Plan, name: str | None) -> Step:
@@ -24,8 +24,8 @@ def step_of(plan: Plan, name: str | None) -> Step:
     steps = {s.name: s for s in plan.steps}
     if name is None and steps:
         return plan.steps[0]
-    if name not in steps:
-        raise unknown("FH543", "step", name or "", steps)
+    if not isinstance(name, str) or name not in steps:
+        raise unknown("FH543", "step", "" if name is None else name, steps)
     return steps[name]
 
 

@@ -162,12 +162,75 @@ def test_a_fold_reset_restores_what_names_the_policy_and_nothing_else():
         (lambda t: t.run(-1), "n ≥ 0"),
         (lambda t: t.run(1, per_graph=0), "per_graph"),
         (lambda t: t.run(1, per_graph=65), "per_graph"),
+        (lambda t: t.run(1.5), "whole numbers, n ≥ 0 and per_graph from 1 to 64, not 1.5 and 1"),
+        (lambda t: t.run("3"), "not '3' and 1"),
+        (lambda t: t.run(None), "not None and 1"),
+        (lambda t: t.run(True), "not True and 1"),
+        (lambda t: t.run(np.bool_(True)), "and 1"),
+        (lambda t: t.run(np.array([1, 2])), "and 1"),
+        (lambda t: t.run(2, per_graph=2.0), "not 2 and 2.0"),
+        (lambda t: t.run(2, per_graph=None), "not 2 and None"),
+        (lambda t: t.step(5), "there is no step 5"),
+        (lambda t: t.step(""), "there is no step ''"),
+        (lambda t: t.run(1, ["train"]), "there is no step ['train']"),
+        (lambda t: t.reset(None), "there is no reset policy None"),
+        (lambda t: t.reset(["fold"]), "there is no reset policy ['fold']"),
+        (lambda t: t.tensor(3), "there is no tensor 3"),
+        (lambda t: t.tensor(["w"]), "there is no tensor ['w']"),
+        (lambda t: t.write_tensor(None, 1), "there is no tensor None"),
+        (lambda t: t.write_tensor("b", [[1, 2], [3]]), "float32 [3], and these values are no array"),
+        (lambda t: t.write_tensor("b", ["x", "y", "z"]), "float32 [3], not <U1 [3]"),
+        (lambda t: t.write_tensor("b", [1, 2, 2j]), "not complex128 [3]"),
+        (lambda t: t.write_tensor("b", [1, None, 2]), "not object [3]"),
+        (lambda t: t.write_tensor("b", [1, 1e39, 2]), "float32 [3], which has no room for 1e+39"),
+        (lambda t: t.write_tensor("feed", [0, 1, 2, 3, 2**31]), "which has no room for 2147483648"),
+        (lambda t: t.signals[0], "there is no slot 0"),
+        (lambda t: t.signals.__setitem__(None, 1), "there is no slot None"),
+        (lambda t: t.signals.__setitem__(["LR"], 1), "there is no slot ['LR']"),
     ],
 )
-def test_a_request_that_cannot_be_met_says_why(call, words):
+def test_a_request_that_cannot_be_met_says_why_and_leaves_the_trainer_as_it_was(call, words):
+    trainer = make()
+    before = state(trainer)
     with pytest.raises(TrainerError) as error:
-        call(make())
+        call(trainer)
     assert words in str(error.value)
+    assert same(before, state(trainer))
+    trainer.run(2)
+    trainer.sync()
+    assert trainer.counters()["foxhunt.step"] == 2
+
+
+def test_numpy_integers_count_steps():
+    trainer = make(seed=np.int32(7))
+    trainer.run(np.int64(3), per_graph=np.uint8(2))
+    trainer.run(np.int64(0))
+    trainer.sync()
+    assert trainer.counters()["foxhunt.step"] == 3
+    assert trainer.backend.memory["seed"].tolist() == [7]
+
+
+def test_a_tensor_takes_nan_and_inf_and_exact_conversions():
+    trainer = make()
+    trainer.write_tensor("b", [np.nan, -np.inf, 3])
+    assert np.array_equal(trainer.tensor("b"), np.float32([np.nan, -np.inf, 3]), equal_nan=True)
+    trainer.write_tensor("b", np.array([True, False, True]))
+    assert trainer.tensor("b").tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "path", [".", "", "/", "..", "a\0b", "\ud800", "no/such/folder/a", None, b"x", 3, ["a"]]
+)
+def test_a_checkpoint_needs_the_path_of_a_file(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    trainer = make()
+    for call, code in ((trainer.save, "FH535"), (trainer.load, "FH530")):
+        with pytest.raises(CheckpointError) as error:
+            call(path)
+        assert error.value.diagnostics[0].code == code
+    trainer.step()
+    trainer.save(tmp_path / "a")
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 
 def test_a_debug_trainer_reads_step_buffers():
@@ -306,9 +369,18 @@ def test_a_closed_trainer_says_so_and_closing_twice_is_harmless():
         pass
     trainer.close()
     assert trainer.backend.closed
-    for call in (trainer.step, trainer.sync, trainer.diagnostics, lambda: trainer.tensor("w")):
-        with pytest.raises(TrainerError, match="closed"):
+    for call in (
+        trainer.step,
+        trainer.sync,
+        trainer.diagnostics,
+        trainer.__enter__,
+        lambda: trainer.tensor("w"),
+        lambda: trainer.signals["LR"],
+        lambda: trainer.signals.__setitem__("LR", 1),
+    ):
+        with pytest.raises(TrainerError, match="closed") as error:
             call()
+        assert error.value.diagnostics[0].code == "FH545"
 
 
 def test_a_resident_buffer_that_the_data_does_not_fit_is_refused_before_anything_is_built():
@@ -328,9 +400,11 @@ def test_a_resident_buffer_that_the_data_does_not_fit_is_refused_before_anything
     assert not hasattr(backend, "memory")
 
 
-def test_seed_must_fit_in_64_bits():
-    with pytest.raises(TrainerError, match="64 bits"):
-        make(seed=2**63)
+@pytest.mark.parametrize("seed", [2**63, -(2**63) - 1, "a", 1.0, None, True])
+def test_a_seed_is_a_whole_number_of_64_bits(seed):
+    with pytest.raises(TrainerError, match="64 bits") as error:
+        make(seed=seed)
+    assert error.value.diagnostics[0].code == "FH542"
 
 
 @pytest.mark.parametrize(
@@ -349,3 +423,10 @@ def test_a_folder_without_a_sound_trainer_is_refused(tmp_path, text, words):
         foxhunt.load(tmp_path)
     assert error.value.diagnostics[0].code == "FH546"
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize("folder", [None, b"generated/aux", 3, "a\0b"])
+def test_what_is_no_path_is_no_compiled_program(folder):
+    with pytest.raises(TrainerError) as error:
+        foxhunt.load(folder)
+    assert error.value.diagnostics[0].code == "FH546"
