@@ -69,17 +69,18 @@ def group_embed_grad(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
 
 @reference("vsn_mix")
 def vsn_mix(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
-    """`emb = mask e`, a share of the mask for each row of e."""
+    """`emb = GROUPS mask e`: under an even mask every row of e as it is."""
     p = _float64(inputs)
-    return {"emb": p["mask"].reshape(-1, 1) * p["e"]}
+    return {"emb": dims["GROUPS"] * p["mask"].reshape(-1, 1) * p["e"]}
 
 
 @reference("vsn_mix_grad")
 def vsn_mix_grad(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
-    """`d_e = d_emb mask elu'(e)`; `d_logits` through the mask's softmax."""
+    """`d_e = GROUPS d_emb mask elu'(e)`; `d_logits` through the mask's softmax."""
     p = _float64(inputs)
-    slope = (p["d_emb"] * p["e"]).sum(axis=1).reshape(p["mask"].shape)
-    d_e = p["d_emb"] * p["mask"].reshape(-1, 1) * elu_slope(p["e"])
+    d = dims["GROUPS"] * p["d_emb"]
+    slope = (d * p["e"]).sum(axis=1).reshape(p["mask"].shape)
+    d_e = d * p["mask"].reshape(-1, 1) * elu_slope(p["e"])
     return {"d_e": d_e, "d_logits": softmax_slope(p["mask"], slope)}
 
 

@@ -31,7 +31,7 @@ PLAN = Plan(
     variant="default",
     precision="fp32",
     layout_hash="01e7f398fb60241f2b7a9a0a4faea106402195b1177b3354b3a71b71df4fa9e6",
-    semantics_hash="7f6c4571004fdc8c30942e302cab273a616e639a4a636a951080ec286ce149cd",
+    semantics_hash="697af9f791ef737a22ed0c9d7a7b4342e0f88a6c34666f73afe2883a424801a4",
     layout_lines=(
         "counter 0 foxhunt.step i64 [1]",
         "counter 1 adam_t i64 [1]",
