@@ -586,6 +586,12 @@ RUNTIME: tuple[Rule, ...] = (
         "Free space on the disk, or choose another path.",
     ),
     Rule(
+        "FH536",
+        "checkpoint-not-finite",
+        "A warning: params or moments in a checkpoint hold NaN or inf, which no later step takes out again.",
+        "Continue from an earlier checkpoint; seek the cause with `foxhunt verify`.",
+    ),
+    Rule(
         "FH540",
         "unknown-slot",
         "There is no slot, or element of a slot, of that name.",

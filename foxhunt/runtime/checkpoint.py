@@ -80,7 +80,26 @@ def load(path: Path, plan: Plan) -> tuple[Tensors, tuple[Diagnostic, ...]]:
     problems = _layout_problems(metadata, plan, at) or _tensor_problems(tensors, plan, at)
     if problems:
         raise CheckpointError(problems)
-    return tensors, _warnings(metadata, plan, at)
+    return tensors, _warnings(metadata, plan, at) + not_finite(plan, tensors, path)
+
+
+def not_finite(plan: Plan, tensors: Mapping[str, NDArray[Any]], path: Path) -> tuple[Diagnostic, ...]:
+    """A warning that names the params and moments with NaN or inf in them; none when all are finite.
+
+    One NaN in an input reaches every weight within a step, and no later step brings it back.
+    """
+    learnt = {b.name for b in plan.buffers if b.role in ("params", "m", "v")}
+    bad = {
+        e.name: f"{e.name} ({n} of {e.count})"
+        for e in entities(plan)
+        if e.buffer in learnt and (n := int(np.count_nonzero(~np.isfinite(tensors[e.name]))))
+    }
+    if not bad:
+        return ()
+    more = f" and {len(bad) - _SHOWN} more tensors" if len(bad) > _SHOWN else ""
+    message = f"{path} holds NaN or inf: {', '.join(list(bad.values())[:_SHOWN])}{more}."
+    help = f"Continue from an earlier one; `foxhunt verify {plan.program} --only finite` seeks the launch."
+    return (Diagnostic("FH536", message, Location(str(path)), help, "warning"),)
 
 
 def _layout_problems(metadata: Mapping[str, Any], plan: Plan, at: Location) -> tuple[Diagnostic, ...]:
@@ -100,7 +119,10 @@ def _layout_problems(metadata: Mapping[str, Any], plan: Plan, at: Location) -> t
         if key in side
     ]
     more = [f"  and {len(different) - _SHOWN} more entries"] if len(different) > _SHOWN else []
-    message = "\n".join(["the checkpoint (-) has another layout than the program (+)", *shown, *more])
+    first = "the checkpoint (-) has another layout than the program (+)"
+    if isinstance(other := metadata.get("program"), str) and other != plan.program:
+        first = f"this is a checkpoint of program {other} (-), not {plan.program} (+)"
+    message = "\n".join([first, *shown, *more])
     help = "Compile the specs it was trained with, or carry it over with `foxhunt migrate`."
     return (Diagnostic("FH532", message, at, help),)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foxhunt.backend.base import Backend, BuildProgress, make_backend
-from foxhunt.backend.plan import Plan, View
+from foxhunt.backend.plan import Plan, Pointer, Step, View
 from foxhunt.diagnostics import CheckpointError, DataError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
@@ -62,6 +62,8 @@ class Trainer:
         self.plan, self._debug, self._closed, self._failed = plan, debug, False, False
         self._views = {view.name: view for view in plan.views}
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
+        self._unfed = {buffer.name for buffer in plan.buffers if buffer.role == "input"}
+        self._not_run = {step.name for step in plan.steps}
         fills = self._load_data(folder)
         self.backend = make_backend(backend, progress) if isinstance(backend, str) else backend
         try:
@@ -85,24 +87,27 @@ class Trainer:
         """Enqueue `n` executions with the host slots as they are now; `per_graph` of them a CUDA graph.
 
         Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
-        Ctrl-C stops between two steps. Raises TrainerError FH543 for an unknown step or an impossible number;
-        then nothing was enqueued.
+        Ctrl-C stops between two steps. The first run of a step logs a warning of inputs that it reads and
+        nobody wrote. Raises TrainerError FH543 for an unknown step or an impossible number; then nothing was
+        enqueued.
         """
         self._check_usable()
-        chosen = step_of(self.plan, step).name
+        chosen = step_of(self.plan, step)
         rest, together = whole(n), whole(per_graph)
         most = self.plan.ingest_rows
         if rest is None or together is None or rest < 0 or not 1 <= together <= most:
             given = f"{n!r:.60} and {per_graph!r:.60}"
             message = f"run takes whole numbers, n ≥ 0 and per_graph from 1 to {most}, not {given}"
             raise fail(TrainerError, "FH543", message)
+        if rest:
+            self._warn_unfed(chosen)
         chunk = 1 if self._debug else max(_CHUNK // together, 1) * together
         try:
             while rest > 0:
                 count = min(rest, chunk)
                 with whole_steps() if self._debug else nullcontext():
                     self._commit(count)
-                    self.backend.run(chosen, count, together)
+                    self.backend.run(chosen.name, count, together)
                     self._enqueued += count
                 rest -= count
         except KeyboardInterrupt:
@@ -176,9 +181,13 @@ class Trainer:
         self._check_open()
         view = self._view(name, reading=False)
         self._write(view, values_of(view, values))
+        self._unfed.discard(view.buffer)
 
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint, whole or not at all. Raises CheckpointError."""
+        """Write a checkpoint, whole or not at all; logs a warning when params or moments hold NaN or inf.
+
+        Raises CheckpointError.
+        """
         self._check_usable()
         file = path_of(path, CheckpointError, "FH535")
         self.sync()
@@ -189,6 +198,7 @@ class Trainer:
         if "isv" in tensors:
             self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
         checkpoint.save(file, self.plan, tensors)
+        _log(checkpoint.not_finite(self.plan, tensors, file))
 
     def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
         """Continue from a checkpoint, bit for bit; returns and logs warnings.
@@ -198,8 +208,7 @@ class Trainer:
         """
         self._check_open()
         tensors, warnings = checkpoint.load(path_of(path, CheckpointError, "FH530"), self.plan)
-        for warning in warnings:
-            log.warning("%s", warning.message)
+        _log(warnings)
         with whole_steps(), self._failing():
             self.backend.sync()
             for entity in checkpoint.entities(self.plan):
@@ -225,6 +234,17 @@ class Trainer:
     ) -> None:
         """Close."""
         self.close()
+
+    def __repr__(self) -> str:
+        """Program, variant, backend, the step last published, and the first digits of the layout."""
+        try:
+            state = f"step {self.counters()['foxhunt.step']}"
+        except TrainerError:
+            state = "closed"
+        state += ", failed" if self._failed else ""
+        program = f"{self.plan.program} ({self.plan.variant})"
+        layout = self.plan.layout_hash[:12]
+        return f"<Trainer {program} on {self.backend.name}, {state}, layout {layout}>"
 
     # --- the ring protocol
 
@@ -309,6 +329,17 @@ class Trainer:
         whole: NDArray[Any] = self.backend.read(name, 0, buffer.count, buffer.dtype)
         return whole
 
+    def _warn_unfed(self, step: Step) -> None:
+        if step.name not in self._not_run:
+            return
+        self._not_run.remove(step.name)
+        read = {
+            a.buffer for n in step.launches for a in n.args if isinstance(a, Pointer) and a.access != "write"
+        }
+        if unfed := sorted(self._unfed & read):
+            names = ", ".join(unfed)
+            log.warning("step %s reads zeros where no input was written (write_tensor): %s", step.name, names)
+
     # --- refusals
 
     def _view(self, name: str, reading: bool) -> View:
@@ -343,6 +374,11 @@ class Trainer:
         except BaseException:
             self._failed = True
             raise
+
+
+def _log(warnings: Iterable[Diagnostic]) -> None:
+    for warning in warnings:
+        log.warning("%s", f"{warning.message} {warning.help}".rstrip())
 
 
 def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | None:

@@ -55,6 +55,8 @@ class Script:
             if role == "input" and view.dtype == "f32":
                 rng = np.random.default_rng((self.seed, number, zlib.crc32(view.name.encode())))
                 trainer.write_tensor(view.name, rng.standard_normal(view.shape))
+            elif role == "input":
+                trainer.write_tensor(view.name, np.zeros(view.shape, bool))
         for slot in trainer.plan.slots if number else ():
             if slot.source == "host":
                 trainer.signals[slot.name] = moved(slot.init)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from runtime_toy import plan
 
-from foxhunt.backend.plan import Buffer
+from foxhunt.backend.plan import Buffer, View
 from foxhunt.diagnostics import CheckpointError
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
@@ -243,6 +243,26 @@ def test_another_layout_is_refused_naming_both_sides(tmp_path):
     assert "+ param 0 w f32 [4,4]" in text
     assert "+ isv 9 NEW f32 [1]" in text
     assert "param 12 b" not in text
+
+
+def test_a_checkpoint_of_another_program_is_named_as_that_first(tmp_path):
+    path = saved(tmp_path, plan(program="fit"))
+    lines = (*plan().layout_lines, "isv 9 NEW f32 [1]")
+    with pytest.raises(CheckpointError) as error:
+        checkpoint.load(path, plan(program="reg", layout_hash="d" * 64, layout_lines=lines))
+    message = error.value.diagnostics[0].message
+    assert error.value.diagnostics[0].code == "FH532"
+    assert message.startswith("this is a checkpoint of program fit (-), not reg (+)\n  + isv 9 NEW")
+
+
+def test_many_weights_that_are_not_finite_are_counted_after_the_first(tmp_path):
+    views = tuple(View(f"p{i}", "params", i, "f32", (1,)) for i in range(9))
+    wide = plan(views=views)
+    nan = {f"p{i}": np.full(1, np.nan, np.float32) for i in range(8)}
+    _, (warning,) = checkpoint.load(saved(tmp_path, wide, **nan), wide)
+    assert "p0 (1 of 1), p1 (1 of 1), p2 (1 of 1), p3 (1 of 1), p4 (1 of 1) and 3 more tensors." in str(
+        warning.message
+    )
 
 
 def test_a_great_difference_names_the_first_entries_and_counts_the_rest(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from runtime_toy import TRACE, ToyBackend, plan
 
 import foxhunt
-from foxhunt.backend.plan import DataSource, View
+from foxhunt.backend.plan import DataSource, Launch, Pointer, Scalar, Step, View
 from foxhunt.diagnostics import CheckpointError, DataError, TrainerError
 from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import Terminated, terminable
@@ -241,6 +241,65 @@ def test_input_buffers_are_fed_between_steps():
     trainer = make()
     trainer.write_tensor("feed", np.arange(5))
     assert trainer.tensor("feed").tolist() == [0, 1, 2, 3, 4]
+
+
+def fed_plan():
+    """The toy, whose step `train` reads the input `feed`, and `idle` writes it."""
+    steps = []
+    for name, access in (("train", "read"), ("idle", "write")):
+        launch = Launch(f"{name}.use", "use", 1, 32, (Scalar(5), Pointer("feed", 0, 5, "i32", access)))
+        steps.append(Step(name, (launch,), 10))
+    return plan(steps=tuple(steps))
+
+
+def test_the_first_run_of_a_step_warns_of_inputs_that_nobody_wrote(caplog):
+    trainer = make(the_plan=fed_plan())
+    trainer.run(0)
+    trainer.step("idle")
+    assert not caplog.records
+    trainer.step("train")
+    assert [r.getMessage() for r in caplog.records] == [
+        "step train reads zeros where no input was written (write_tensor): feed"
+    ]
+    assert caplog.records[0].levelname == "WARNING"
+    trainer.run(3, "train")
+    assert len(caplog.records) == 1
+
+
+def test_an_input_that_was_written_is_no_reason_to_warn(caplog):
+    trainer = make(the_plan=fed_plan())
+    trainer.write_tensor("feed", np.zeros(5, np.int32))
+    trainer.step("train")
+    assert not caplog.records
+
+
+def test_a_trainer_introduces_itself(tmp_path):
+    trainer = make(eager=True, fail_at=3)
+    assert repr(trainer) == "<Trainer toy (default) on toy, step 0, layout aaaaaaaaaaaa>"
+    trainer.run(2)
+    assert ", step 2, " in repr(trainer)
+    with pytest.raises(RuntimeError):
+        trainer.run(5)
+    assert ", failed, " in repr(trainer)
+    trainer.close()
+    assert ", closed, " in repr(trainer)
+
+
+def test_saving_and_loading_weights_that_are_not_finite_warns_of_them_by_name(tmp_path, caplog):
+    trainer = make()
+    trainer.save(tmp_path / "good")
+    assert not caplog.records
+    trainer.write_tensor("w", np.full((4, 3), np.nan))
+    trainer.write_tensor("b.m", [0, -np.inf, 0])
+    trainer.write_tensor("trace", np.full(TRACE, np.nan))  # no weight: a log may hold what it likes
+    trainer.save(tmp_path / "bad")
+    said = f"{tmp_path / 'bad'} holds NaN or inf: w (12 of 12), b.m (1 of 3)."
+    assert [r.getMessage().partition(" Continue")[0] for r in caplog.records] == [said]
+    assert "foxhunt verify toy --only finite" in caplog.text
+    caplog.clear()
+    warnings = make().load(tmp_path / "bad")
+    assert [(w.code, w.severity, w.message) for w in warnings] == [("FH536", "warning", said)]
+    assert said in caplog.text
 
 
 def test_training_resumed_from_a_checkpoint_is_bit_identical(tmp_path):
