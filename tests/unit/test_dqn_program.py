@@ -188,7 +188,8 @@ def test_every_bound_limits_something_and_every_observation_precedes_its_clamp(d
     assert takers["ATOM_POS_BOUND"] == {"c51_target"}
     assert takers["WEIGHT_BOUND"] == takers["ADAM_M_BOUND"] == takers["ADAM_V_BOUND"] == {"clamp_group"}
     assert takers["WD_RATE"] == takers["L1_LAMBDA_TRUNK"] == takers["GRAD_CLIP_BOUND"] == {"adamw"}
-    assert takers["H_S2_BOUND"] == takers["BW_D_H_S2_BOUND"] == {"sanitise"}
+    assert takers["H_S2_BOUND"] == {"sanitise", "bounded_elu_grad"}  # no slope where it holds the value
+    assert takers["BW_D_H_S2_BOUND"] == {"sanitise"}
     assert takers["Q_DIR_GRAD_BOUND"] == {"limit_rows"}
     assert takers["MOE_GATE_ENTROPY_EMA"] == {"moe_lambda_eff_update"}
     assert takers["H_S2_RMS_EMA"] == {"mag_concat_qdir"}
