@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from math import prod
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from foxhunt.backend.base import Backend, BuildProgress, make_backend
 from foxhunt.backend.plan import Plan, Pointer, Step, View
-from foxhunt.diagnostics import CheckpointError, DataError, Diagnostic, TrainerError, fail
+from foxhunt.diagnostics import CheckpointError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
 from foxhunt.runtime.arguments import path_of, seed_of, values_of, whole
-from foxhunt.runtime.data import load_source
+from foxhunt.runtime.fills import load_fills
+from foxhunt.runtime.gradients import skipped
 from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import whole_steps
 from foxhunt.runtime.ring import PublishRing, Snapshot
@@ -64,7 +66,8 @@ class Trainer:
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
         self._unfed = {buffer.name for buffer in plan.buffers if buffer.role == "input"}
         self._not_run = {step.name for step in plan.steps}
-        fills = self._load_data(folder)
+        self._last: Step | None = None  # whose step buffers the arena holds
+        fills = load_fills(plan, folder)
         self.backend = make_backend(backend, progress) if isinstance(backend, str) else backend
         try:
             self.backend.build(folder, plan, debug)
@@ -102,6 +105,7 @@ class Trainer:
         if rest:
             self._warn_unfed(chosen)
         chunk = 1 if self._debug else max(_CHUNK // together, 1) * together
+        first = self._enqueued
         try:
             while rest > 0:
                 count = min(rest, chunk)
@@ -109,9 +113,11 @@ class Trainer:
                     self._commit(count)
                     self.backend.run(chosen.name, count, together)
                     self._enqueued += count
+                self._last = chosen
                 rest -= count
         except KeyboardInterrupt:
             self._settle()  # a backend takes one only between two steps, but perhaps before they were counted
+            self._last = chosen if self._enqueued > first else self._last
             raise
         except BaseException:
             self._failed = True
@@ -126,6 +132,7 @@ class Trainer:
         steps = {s.name.removeprefix("reset_"): s.name for s in self.plan.resets}
         if not isinstance(policy, str) or policy not in steps:
             raise unknown("FH543", "reset policy", policy, steps)
+        self._last = None
         with whole_steps(), self._failing():
             self.backend.run(steps[policy], 1)
             self._initialise_tensors(int(self._read_whole("seed")[0]), policy)
@@ -167,11 +174,7 @@ class Trainer:
         TrainerError FH544.
         """
         self._check_open()
-        view = self._view(name, reading=True)
-        size = DTYPES[view.dtype].size
-        count = int(np.prod(view.shape, dtype=np.int64))
-        flat: NDArray[Any] = self.backend.read(view.buffer, view.offset * size, count, view.dtype)
-        return flat.reshape(view.shape)
+        return self._read(self._view(name, reading=True))
 
     def write_tensor(self, name: str, values: ArrayLike) -> None:
         """Overwrite a param, moment or buffer (an input, say) between steps.
@@ -184,9 +187,9 @@ class Trainer:
         self._unfed.discard(view.buffer)
 
     def save(self, path: str | Path) -> None:
-        """Write a checkpoint, whole or not at all; logs a warning when params or moments hold NaN or inf.
+        """Write a checkpoint, whole or not at all. Raises CheckpointError.
 
-        Raises CheckpointError.
+        Logs a warning when params or moments, or the gradients of the last step, hold NaN or inf.
         """
         self._check_usable()
         file = path_of(path, CheckpointError, "FH535")
@@ -199,6 +202,7 @@ class Trainer:
             self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
         checkpoint.save(file, self.plan, tensors)
         _log(checkpoint.not_finite(self.plan, tensors, file))
+        _log(skipped(self.plan, self._last, self._read) if self._last else ())
 
     def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
         """Continue from a checkpoint, bit for bit; returns and logs warnings.
@@ -215,7 +219,7 @@ class Trainer:
                 self.backend.write(entity.buffer, entity.offset_bytes, tensors[entity.name].ravel())
             self.signals.take_from(self._read_whole("isv"))
             self._settle()
-            self._failed = False
+            self._failed, self._last = False, None
         return warnings
 
     def close(self) -> None:
@@ -284,21 +288,6 @@ class Trainer:
 
     # --- filling
 
-    def _load_data(self, folder: Path) -> list[tuple[View, NDArray[Any]]]:
-        """The resident buffers that a data source fills, with their arrays."""
-        wanted = [v for v in self.plan.views if v.fill]
-        used = {str(v.fill).partition(".")[0] for v in wanted}
-        arrays = {
-            f"{s.name}.{key}": a
-            for s in self.plan.data
-            if s.name in used
-            for key, a in load_source(s, folder).items()
-        }
-        problems = [p for v in wanted if (p := _fill_problem(v, arrays))]
-        if problems:
-            raise DataError(tuple(problems))
-        return [(v, arrays[str(v.fill)]) for v in wanted]
-
     def _initialise(self, seed: int, fills: list[tuple[View, NDArray[Any]]]) -> None:
         isv = self._read_whole("isv")
         for slot in self.plan.slots:
@@ -323,6 +312,11 @@ class Trainer:
         self.backend.write(
             view.buffer, view.offset * DTYPES[view.dtype].size, np.ascontiguousarray(array).ravel()
         )
+
+    def _read(self, view: View) -> NDArray[Any]:
+        offset = view.offset * DTYPES[view.dtype].size
+        flat: NDArray[Any] = self.backend.read(view.buffer, offset, prod(view.shape), view.dtype)
+        return flat.reshape(view.shape)
 
     def _read_whole(self, name: str) -> NDArray[Any]:
         buffer = next(b for b in self.plan.buffers if b.name == name)
@@ -379,18 +373,3 @@ class Trainer:
 def _log(warnings: Iterable[Diagnostic]) -> None:
     for warning in warnings:
         log.warning("%s", f"{warning.message} {warning.help}".rstrip())
-
-
-def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | None:
-    array = arrays.get(str(view.fill))
-    dtype = DTYPES[view.dtype].numpy
-    if array is None:
-        message = f"{view.name}: no data source gives {view.fill}; there are {', '.join(arrays)}"
-        return Diagnostic("FH526", message, about=view.name)
-    if array.shape != view.shape or array.dtype != dtype:
-        message = (
-            f"{view.name} is {dtype} {list(view.shape)}, {view.fill} gives {array.dtype} {list(array.shape)}"
-        )
-        help = "Set the program's dims to the sizes of the data."
-        return Diagnostic("FH526", message, help=help, about=view.name)
-    return None

@@ -10,8 +10,9 @@ import pytest
 from runtime_toy import TRACE, ToyBackend, plan
 
 import foxhunt
-from foxhunt.backend.plan import DataSource, Launch, Pointer, Scalar, Step, View
+from foxhunt.backend.plan import Buffer, DataSource, Launch, Pointer, Scalar, Step, View
 from foxhunt.diagnostics import CheckpointError, DataError, TrainerError
+from foxhunt.runtime.gradients import left_gradients
 from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import Terminated, terminable
 from foxhunt.runtime.trainer import Trainer
@@ -300,6 +301,62 @@ def test_saving_and_loading_weights_that_are_not_finite_warns_of_them_by_name(tm
     warnings = make().load(tmp_path / "bad")
     assert [(w.code, w.severity, w.message) for w in warnings] == [("FH536", "warning", said)]
     assert said in caplog.text
+
+
+def gradient_plan(*launches):
+    """The toy with a gradient `w.g` in the arena and these launches in `train`."""
+    buffers = tuple(Buffer("arena", "u8", 256, "arena") if b.name == "arena" else b for b in plan().buffers)
+    buffers += (Buffer("x", "f32", 4, "input"),)
+    views = (*plan().views, View("w.g", "arena", 16, "f32", (4, 3)), View("x", "x", 0, "f32", (4,)))
+    return plan(buffers=buffers, views=views, steps=(Step("train", launches), Step("idle", ())))
+
+
+def launch(name, *pointers):
+    return Launch(name, name, 1, 32, tuple(Pointer(*p) for p in pointers))
+
+
+GRADIENT = launch("gradient", ("arena", 64, 12, "f32", "write"))
+OPTIMISE = launch("optimise", ("arena", 64, 12, "f32", "read"), ("params", 0, 12, "f32", "update"))
+REUSE = launch("reuse", ("arena", 108, 9, "f32", "write"))
+BESIDE = launch("beside", ("arena", 112, 9, "f32", "write"))
+
+
+@pytest.mark.parametrize(
+    ("launches", "left"),
+    [
+        ((GRADIENT, OPTIMISE), ["w.g"]),
+        ((GRADIENT, OPTIMISE, BESIDE), ["w.g"]),
+        ((GRADIENT, OPTIMISE, REUSE), []),
+        ((REUSE, GRADIENT, OPTIMISE), ["w.g"]),
+        ((GRADIENT,), []),
+    ],
+)
+def test_a_gradient_stands_until_something_else_is_written_over_it(launches, left):
+    the_plan = gradient_plan(*launches)
+    assert [v.name for v in left_gradients(the_plan, the_plan.steps[0])] == left
+
+
+def test_saving_warns_of_gradients_that_an_optimiser_skipped(tmp_path, caplog):
+    trainer = make(the_plan=gradient_plan(GRADIENT, OPTIMISE))
+    trainer.write_tensor("x", [1, np.nan, 3, 4])
+    trainer.run(2)
+    trainer.save(tmp_path / "a")
+    assert not caplog.records
+    trainer.run(1)
+    trainer.sync()
+    trainer.backend.memory["arena"][64:112].view(np.float32)[:5] = np.nan
+    trainer.save(tmp_path / "a")
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "the last step train had NaN or inf in its gradients: w.g (5 of 12). "
+        "So have these inputs: x (1 of 4). "
+        "adamw leaves such elements of a param as they are, so they do not train."
+    )
+    trainer.step("idle")
+    trainer.save(tmp_path / "a")
+    trainer.load(tmp_path / "a")
+    trainer.save(tmp_path / "a")
+    assert len(caplog.records) == 1, "these gradients are of no step that ended last"
 
 
 def test_training_resumed_from_a_checkpoint_is_bit_identical(tmp_path):
