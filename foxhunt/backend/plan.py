@@ -106,6 +106,14 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """An output that a sentinel looks at; its place in the plan is its row, from 1 on."""
+
+    launch: str
+    buffer: str  # the reference as written
+
+
+@dataclass(frozen=True)
 class DataSource:
     """A reader of `foxhunt.runtime.data` and its options."""
 
@@ -138,3 +146,5 @@ class Plan:
     ingest_rows: int = 64
     publish_rows: int = 16
     publish_words: int = 0
+    policy: str = "off"  # report | skip-update | stop | off: what happens when a value is not finite
+    watched: tuple[Watched, ...] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,7 +91,8 @@ def measure(index: Index, step: str, steps: int, backend: str, console: Console)
 
     with tempfile.TemporaryDirectory(prefix="foxhunt-") as folder, build_bar(console) as progress:
         store(index.compiled.files, Path(folder))
-        with Trainer(index.compiled.plan, Path(folder), backend=backend, progress=progress) as trainer:
+        plan = replace(index.compiled.plan, policy="off")  # a launch by itself may leave anything
+        with Trainer(plan, Path(folder), backend=backend, progress=progress) as trainer:
             trainer.run(2, step)
             trainer.sync()
             start = time.perf_counter()

@@ -121,8 +121,9 @@ def run_steps(
 
     Without `every` there are about 1,000 lines, and more than one a second where steps are slow.
 
-    Ctrl-C and SIGTERM stop between two steps. The checkpoint is written after these too, and after metrics
-    that could not be written. Raises TrainerError FH548 and CheckpointError when the disk is full.
+    Ctrl-C and SIGTERM stop between two steps. The checkpoint is written after these too, after metrics that
+    could not be written, and after a stop. Raises TrainerError FH548 and CheckpointError when the disk is
+    full, FH552 where the program's health policy stops at NaN or inf.
     """
     first = trainer.counters()["foxhunt.step"]
     start, done, code = time.perf_counter(), 0, 0
@@ -140,15 +141,22 @@ def run_steps(
         try:
             while done < count:
                 began = time.perf_counter()
-                trainer.run(min(chunk, count - done), step, per_graph)
-                trainer.sync()
+                try:
+                    trainer.run(min(chunk, count - done), step, per_graph)
+                    trainer.sync()
+                except TrainerError as error:
+                    if error.diagnostics[0].code != "FH552":
+                        raise
+                    help = f"{checkpoint} has params as before that step. {error.diagnostics[0].help}"
+                    raise _kept(trainer, checkpoint, error, help) from error
                 chunk = every or _next_chunk(chunk, time.perf_counter() - began, count)
                 done = trainer.counters()["foxhunt.step"] - first
                 metrics = trainer.diagnostics()
                 try:
                     writer.write(first + done, metrics)
                 except TrainerError as error:
-                    raise _kept(trainer, checkpoint, error) from error
+                    help = f"Free space; {checkpoint} holds all steps so far, for --resume."
+                    raise _kept(trainer, checkpoint, error, help) from error
                 shown = live_text(metrics, 2 if narrow else 4)
                 progress.update(task, completed=done, description=shown)
         except KeyboardInterrupt as stop:
@@ -171,13 +179,12 @@ def _next_chunk(chunk: int, seconds: float, count: int) -> int:
     return min(2 * chunk, max(1, count // 1000)) if seconds < 0.25 else chunk
 
 
-def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError) -> TrainerError:
-    """The error, after an attempt to save what was trained so far, with what came of that."""
+def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError, help: str) -> TrainerError:
+    """The error, after an attempt to save what was trained so far: with `help`, or with what hindered it."""
     try:
         trainer.save(checkpoint)
     except FoxhuntError as second:
         return TrainerError((*error.diagnostics, *second.diagnostics))
-    help = f"Free space; {checkpoint} holds all steps so far, for --resume."
     return TrainerError(tuple(replace(d, help=help) for d in error.diagnostics))
 
 

@@ -82,6 +82,7 @@ def train(
         foxhunt train aux --resume runs/20261130-120000/checkpoint.safetensors
 
     Ctrl-C and SIGTERM stop between two steps and keep a checkpoint, which --resume continues from.
+    The first launch and buffer with NaN or inf are named; what happens then is `health:` of the program.
     """
     console = Console()
     compiled = compile_one(specs, program, variant, dim_overrides(dims))
@@ -148,6 +149,7 @@ def run_summary(trainer: Trainer, result: RunResult, seed: int) -> tuple[tuple[s
         ("backend", trainer.backend.name),
         ("seed", str(seed)),
         ("steps", f"{result.steps} in {result.seconds:.2f} s, {result.rate:.1f} a second"),
+        *((("NaN or inf", found),) if (found := trainer.not_finite().text) else ()),
     )
 
 

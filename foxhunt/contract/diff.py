@@ -228,7 +228,11 @@ def _meaning(key: str, before: str, after: str, swapped: bool) -> Iterator[Diffe
     elif kind == "system":
         role = {"apply": "smoothing", "reset": "reset"}.get(name, "template")
         signal = meaning_signal("smoothing all" if name == "apply" else "system")
-        yield _changed(role, "kernel", name, before, after, signal)
+        looks = name.startswith("sentinel")  # changes no result
+        yield _changed(role, "kernel", name, before, after, signal, hashed=not looks)
+    elif kind == "health":
+        if before and after:
+            yield _changed("values", "program", kind, before, after, meaning_signal("health"))
     else:  # prelude, precision
         yield _changed("template", "program", kind, before, after, meaning_signal("system"))
 

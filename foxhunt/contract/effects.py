@@ -49,6 +49,7 @@ _MEANINGS = {
     "reset": "keeps its value until a reset; then the new policy holds",
     "advance": "keeps its count and advances with another step",
     "launch": "what it computes feeds on otherwise from the next step on",
+    "health": "go on; only what happens at NaN and inf changes",
     "system": "all go on, computed otherwise",
 }
 

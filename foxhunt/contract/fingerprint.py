@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from foxhunt.ir.types import LaidOutProgram, LayoutEntry, Lifetime
+from foxhunt.ir.watch import policy
 
 PRELUDE_VERSION = 1
 """Raised when the prelude changes what a kernel computes."""
@@ -65,6 +66,7 @@ def declared(laid_out: LaidOutProgram) -> Iterator[tuple[str, str]]:
     program = laid_out.program
     yield "prelude", str(PRELUDE_VERSION)
     yield "precision", program.precision
+    yield "health", policy(program)
     for slot in sorted(program.slots, key=lambda s: s.name):
         if slot.retired is None:
             floor = "-" if slot.floor is None else slot.floor.hex()

@@ -8,10 +8,10 @@ from typing import Any
 
 from foxhunt.dtypes import DTYPES
 from foxhunt.emit.signature import accessor, param_type
+from foxhunt.ir.system import NAMES
 from foxhunt.ir.types import Access, Argument, Launch
 from foxhunt.schedule.abi import Word, dynamic_dims, launch_words, static_dims, task_words
 from foxhunt.schedule.estimate import PARTIAL_BYTES
-from foxhunt.schedule.fuse import ALONE
 from foxhunt.schedule.types import FusedLaunch, Task
 
 Text = dict[str, str]
@@ -30,7 +30,7 @@ class KernelText:
 
 def kernel_key(launch: Launch) -> str:
     """Which rendered text a launch runs: its kernel's, or for a system kernel its own."""
-    return launch.name if launch.kernel.kernel in ALONE else launch.kernel.kernel
+    return launch.name if launch.kernel.kernel in NAMES else launch.kernel.kernel
 
 
 def word_name(index: int, word: Word) -> str:

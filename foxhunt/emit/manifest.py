@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from foxhunt.contract.meaning import meanings
+from foxhunt.ir.access import traffic
 from foxhunt.ir.types import Lifetime
-from foxhunt.schedule.estimate import microseconds, traffic
+from foxhunt.schedule.estimate import microseconds
 from foxhunt.schedule.touch import touched
 from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep
 

@@ -13,9 +13,8 @@ from foxhunt.emit.environment import Renderer
 from foxhunt.emit.literal import literal, names
 from foxhunt.emit.manifest import manifest
 from foxhunt.emit.signature import check_body, constants, kernel_body
-from foxhunt.ir import system
+from foxhunt.ir import sentinel, system
 from foxhunt.ir.types import LaidOutProgram, Launch
-from foxhunt.schedule.fuse import ALONE
 from foxhunt.schedule.types import FusedLaunch, Schedule
 
 FileSet = dict[str, str]
@@ -29,14 +28,17 @@ class Kernels:
         self.files: FileSet = {}
         self.texts: dict[str, KernelText] = {}
         for launch in _distinct(_members(schedule)):
-            if launch.kernel.kernel in ALONE:
+            if launch.kernel.kernel in system.NAMES:
                 self._add_system(schedule.laid_out, launch, renderer)
             else:
                 self._add_library(launch, renderer)
 
     def semantics(self) -> dict[str, str]:
-        """Comment-stripped texts by path: what the semantics hash is taken of."""
-        return {path: source.normalise(text) for path, text in sorted(self.files.items())}
+        """Comment-stripped texts by path: what the semantics hash is taken of. A sentinel changes no result,
+        and what it looks at depends on sizes; what may follow from it is the policy, which is declared.
+        """
+        files = (f for f in sorted(self.files.items()) if "/sentinel" not in f[0])
+        return {path: source.normalise(text) for path, text in files}
 
     def _add_library(self, launch: Launch, renderer: Renderer) -> None:
         kernel = launch.kernel
@@ -56,6 +58,9 @@ class Kernels:
             "apply": system.apply_table,
             "publish": system.publish_table,
             "reset": system.reset_table,
+            "sentinel": sentinel.sentinel_table,
+            "sentinel_keep": sentinel.update_table,
+            "sentinel_undo": sentinel.update_table,
         }[name](laid_out, step.removeprefix("reset_") if name == "reset" else step)
         template = f"base/{name}.cu.j2"
         symbols = [n for n, _ in launch.dims]

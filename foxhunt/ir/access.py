@@ -44,6 +44,12 @@ def accesses(launch: Launch) -> Iterator[Touch]:
             yield Touch(_STEP, Access.READ)
 
 
+def traffic(launch: Launch) -> int:
+    """Bytes of distinct ranges that a launch names; a range named twice is read from cache."""
+    spans = {(r.base, r.start, r.stop) for a in launch.arguments for r in a.ranges}
+    return sum(stop - start for _, start, stop in spans)
+
+
 def items(graph: StepGraph) -> Iterator[Launch]:
     """The launches of a step that a person declared."""
     return (launch for launch in graph.launches if launch.kernel.kernel not in NAMES)

@@ -18,7 +18,7 @@ from foxhunt.spec import models as spec
 
 MAX_LAUNCHES = 1_000_000
 MAX_DEPTH = 64
-_SYSTEM = ("ingest", "apply", "publish")
+_SYSTEM = ("ingest", "apply", "publish", "sentinel", "sentinel_keep", "sentinel_undo")
 
 
 @dataclass(frozen=True)

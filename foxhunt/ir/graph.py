@@ -8,6 +8,7 @@ from heapq import heapify, heappop, heappush
 from foxhunt.diagnostics import SpecError, fail
 from foxhunt.ir.access import accesses
 from foxhunt.ir.intervals import Intervals
+from foxhunt.ir.sentinel import sentinel_launch, update_launches
 from foxhunt.ir.system import apply_launch, ingest_launch, publish_launch
 from foxhunt.ir.types import Access, Edge, LaidOutProgram, Launch, Range, StepGraph
 
@@ -19,14 +20,15 @@ Hazards = dict[tuple[int, int], tuple[str, str]]
 
 
 def build_graph(laid_out: LaidOutProgram, step: str) -> StepGraph:
-    """The launches of `step` between its ingest, applicator and publish, and the edges between them.
+    """The launches of `step` with its ingest, sentinel, applicator and publish, and the edges between them.
 
     Raises SpecError naming the cycle when `after` or a slot's writer asks for the impossible.
     """
     declared = next(s for s in laid_out.program.steps if s.name == step)
-    last = [apply_launch(laid_out, step), publish_launch(laid_out, step)]
-    system = [launch for launch in last if launch is not None]
-    launches = (ingest_launch(laid_out, step), *declared.launches, *system)
+    update = update_launches(laid_out, step)
+    looks, folds = sentinel_launch(laid_out, step), apply_launch(laid_out, step)
+    system = [n for n in (looks, *update[1:], folds, publish_launch(laid_out, step)) if n is not None]
+    launches = (ingest_launch(laid_out, step), *update[:1], *declared.launches, *system)
     hazards = _hazards(launches, len(system))
     _add_order(launches, hazards)
     order = _topological(launches, hazards)

@@ -15,7 +15,7 @@ from foxhunt.ir.findings import Findings
 from foxhunt.ir.producers import scratch_name
 from foxhunt.ir.runs import Placement, Run, place_runs
 from foxhunt.ir.sizes import LIMIT
-from foxhunt.ir.system import INGEST_ROWS, PUBLISH_ROWS, STEP_COUNTER, host_slots, publish_row
+from foxhunt.ir.system import FOUND, INGEST_ROWS, PUBLISH_ROWS, STEP_COUNTER, host_slots, publish_row
 from foxhunt.ir.types import (
     Allocation,
     Argument,
@@ -31,6 +31,7 @@ from foxhunt.ir.types import (
     Step,
     Tensor,
 )
+from foxhunt.ir.watch import kept, shadow, watched
 
 GROUP_ALIGNMENT = 64
 """Elements: a group of params starts on a 256-byte line."""
@@ -214,14 +215,16 @@ class _Layout:
             steps=tuple(self._step(s) for s in self.program.steps),
         )
         diagnostics = self._diagnostics_words()
+        looked_at = watched(program)
         return LaidOutProgram(
             program=program,
-            allocations=self._allocations(sum(words for _, _, words in diagnostics)),
+            allocations=self._allocations(program, sum(words for _, _, words in diagnostics), len(looked_at)),
             places=self.places,
             entries=tuple(sorted(self._entries(), key=lambda e: (e.kind, e.position, e.name))),
             isv_total=self.isv_total,
             scratch_total=self.scratch_total,
             diagnostics_words=diagnostics,
+            watched=looked_at,
         )
 
     def _step(self, step: Step) -> Step:
@@ -257,8 +260,9 @@ class _Layout:
             offset += words[name]
         return tuple(found)
 
-    def _allocations(self, diagnostics: int) -> tuple[Allocation, ...]:
-        row = publish_row(self.isv_total, self.counters, self.scratch_total, diagnostics)
+    def _allocations(self, program: Program, diagnostics: int, watched: int) -> tuple[Allocation, ...]:
+        found = FOUND if watched else 0
+        row = publish_row(self.isv_total, self.counters, self.scratch_total, found, diagnostics)
         hosts = sum(s.count for s in host_slots(self.program.slots))
         system: list[tuple[str, DType, int, Lifetime, bool]] = [
             ("isv", F32, self.isv_total, Lifetime.SYSTEM, True),
@@ -277,6 +281,13 @@ class _Layout:
         own = [
             (name, tensor.dtype, tensor.count, life, life is Lifetime.PERSISTENT and tensor.checkpoint)
             for name, tensor, life in self._own()
+        ]
+        if watched:
+            system.append(("sentinel.rows", I64, FOUND * (watched + 1), Lifetime.SYSTEM, False))
+        own += [
+            (shadow(step.name, r), r.dtype, r.count, Lifetime.STEP, False)
+            for step in program.steps
+            for r in (kept(program, step) if watched else ())
         ]
         allocations = tuple(Allocation(*fields) for fields in (*system, *own))
         for allocation in allocations:

@@ -28,6 +28,7 @@ RESERVED = frozenset(
         "arena",
         "foxhunt",
         "ring",
+        "sentinel",
     ]
 )
 """foxhunt's own allocations, which no entity may be called."""

@@ -87,6 +87,7 @@ class _Resolver:
         data = tuple(self._data(d) for d in self._unique(source.data, "data source"))
         self._check_fills()
         self._check_diagnostics()
+        self._check_health()
         self._check_own_kernels()
         self.findings.raise_if_any()
         workspaces = (w for e in expanders for w in e.workspaces)
@@ -299,6 +300,17 @@ class _Resolver:
             elif found.kind == "tensor":
                 message = f"{entry.name} is a param or buffer"
                 self.findings.add("FH214", message, entry.at, "diagnostics list slots and counters")
+
+    def _check_health(self) -> None:
+        """What the sentinel ignores is a param, a buffer or a group, or one's gradient."""
+        health = self.source.health
+        for k, name in enumerate(health.ignore if health is not None else ()):
+            assert health is not None
+            found, at = self.names.lookup(name), health.spot("ignore", k)
+            if found is None:
+                self.names.unknown(name, at, ())
+            elif found.kind != "tensor":
+                self.findings.add("FH214", f"{name} is a {found.kind}, which no sentinel looks at", at)
 
     def _check_own_kernels(self) -> None:
         """A kernel that comes with these specs, and not with foxhunt, is used by one of their programs."""

@@ -18,7 +18,9 @@ from foxhunt.spec import models as spec
 INGEST_ROWS = 64
 PUBLISH_ROWS = 16
 STEP_COUNTER = "foxhunt.step"
-NAMES = ("ingest", "apply", "publish", "reset")
+FOUND = 3
+"""i64 of a row of `sentinel.rows`: the last step with NaN or inf, the first one, how many."""
+NAMES = ("ingest", "apply", "publish", "reset", "sentinel", "sentinel_keep", "sentinel_undo")
 HERE = Location("<foxhunt>")
 _BLOCK = 256
 _RESET_GRID = 64
@@ -29,23 +31,28 @@ class PublishRow:
     """Word offsets in one published row (u32 words; an i64 is two words, low first).
 
     The row is the step number, `isv` f32[isv_total], `counters` i64[counters], the low words of `health`
-    i64[2·scratch] as (anomalies, skips), then the diagnostics record. Row r starts at word 2 + r·words of
-    `ring.publish`; the ring's first two words are `latest`.
+    i64[2·scratch] as (anomalies, skips), row 0 of `sentinel.rows` i64[3] where there is one, then the
+    diagnostics record. Row r starts at word 2 + r·words of `ring.publish`; the ring's first two words are
+    `latest`.
     """
 
     isv: int
     counters: int
     health: int
+    found: int
     diagnostics: int
     words: int
 
 
-def publish_row(isv: int, counters: int, scratch: int, diagnostics: int) -> PublishRow:
-    """The row for that many slots, counters (with `foxhunt.step`), scratch positions, diagnostics words."""
+def publish_row(isv: int, counters: int, scratch: int, found: int, diagnostics: int) -> PublishRow:
+    """The row for that many slots, counters (with `foxhunt.step`), scratch positions, i64 of the sentinel,
+    diagnostics words.
+    """
     after_isv = 2 + isv
     after_counters = after_isv + 2 * counters
     after_health = after_counters + 2 * scratch
-    return PublishRow(2, after_isv, after_counters, after_health, after_health + diagnostics)
+    after_found = after_health + 2 * found
+    return PublishRow(2, after_isv, after_counters, after_health, after_found, after_found + diagnostics)
 
 
 def host_slots(slots: Iterable[Slot]) -> tuple[Slot, ...]:
@@ -94,7 +101,7 @@ def publish_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
     """Totals of the row, and `fields`: where each diagnostics entry comes from and its word in the row."""
     program = laid_out.program
     counters = len(program.counters) + 1
-    row = _row(laid_out)
+    row = row_of(laid_out)
     named = {s.name: ("isv", _index(s)) for s in program.slots}
     named |= {c.name: ("counters", laid_out.places[c.name].offset) for c in program.counters}
     fields = tuple(
@@ -110,6 +117,7 @@ def publish_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
     return {
         "isv_total": laid_out.isv_total,
         "counters_total": counters,
+        "found": FOUND if laid_out.watched else 0,
         "words": row.words,
         "fields": fields,
     }
@@ -200,6 +208,8 @@ def apply_launch(laid_out: LaidOutProgram, step: str) -> Launch | None:
 def publish_launch(laid_out: LaidOutProgram, step: str) -> Launch:
     """The last launch of `step`: one block, because its fence and barrier order the row before `latest`."""
     bases = {"counters": "counters", "health": "health", "isv": "isv", "ring": "ring.publish"}
+    if laid_out.watched:
+        bases["found"] = "sentinel.rows"
     return _launch(laid_out, "publish", step, bases, reads={"counters", "health", "isv"}, grid=1)
 
 
@@ -264,11 +274,11 @@ def whole(allocation: Allocation) -> Range:
     return Range(allocation.name, 0, allocation.dtype, (allocation.count,), allocation.name)
 
 
-def _row(laid_out: LaidOutProgram) -> PublishRow:
+def row_of(laid_out: LaidOutProgram) -> PublishRow:
+    """The published row of a program."""
     diagnostics = sum(words for _, _, words in laid_out.diagnostics_words)
-    return publish_row(
-        laid_out.isv_total, len(laid_out.program.counters) + 1, laid_out.scratch_total, diagnostics
-    )
+    counters, found = len(laid_out.program.counters) + 1, FOUND if laid_out.watched else 0
+    return publish_row(laid_out.isv_total, counters, laid_out.scratch_total, found, diagnostics)
 
 
 def _index(slot: Slot) -> int:

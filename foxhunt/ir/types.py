@@ -243,6 +243,16 @@ class LayoutEntry:
 
 
 @dataclass(frozen=True)
+class Watched:
+    """An output that the sentinel of a step looks at; `row` of `sentinel.rows` says what it found."""
+
+    step: str
+    launch: str
+    range: Range
+    row: int
+
+
+@dataclass(frozen=True)
 class LaidOutProgram:
     """A program with every position derived; its launches' ranges refer to allocations."""
 
@@ -253,6 +263,7 @@ class LaidOutProgram:
     isv_total: int = 0
     scratch_total: int = 0
     diagnostics_words: tuple[tuple[str, int, int], ...] = ()  # (name, word offset, words)
+    watched: tuple[Watched, ...] = ()  # in the order of their rows
 
 
 @dataclass(frozen=True)

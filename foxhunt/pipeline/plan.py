@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from foxhunt.backend import plan as planned
 from foxhunt.contract.fingerprint import Fingerprint
-from foxhunt.ir.system import publish_row
+from foxhunt.ir.system import row_of
 from foxhunt.ir.types import Allocation, Lifetime, Program, Tensor
+from foxhunt.ir.watch import policy
 from foxhunt.schedule.abi import Word, entry_words
 from foxhunt.schedule.build import ticket_offsets
 from foxhunt.schedule.lanes import waits
@@ -20,8 +21,6 @@ def plan_of(schedule: Schedule, found: Fingerprint) -> planned.Plan:
     program = laid_out.program
     tickets = ticket_offsets(schedule.steps)
     repeats = {s.name: s.repeat for s in program.steps}
-    diagnostics = sum(words for _, _, words in laid_out.diagnostics_words)
-    row = publish_row(laid_out.isv_total, len(program.counters) + 1, laid_out.scratch_total, diagnostics)
     return planned.Plan(
         program=program.name,
         variant=program.variant,
@@ -46,7 +45,9 @@ def plan_of(schedule: Schedule, found: Fingerprint) -> planned.Plan:
         steps=tuple(_step(schedule, s, tickets, repeats[s.name]) for s in schedule.steps),
         resets=tuple(_step(schedule, s, tickets, None) for s in schedule.resets),
         data=tuple(planned.DataSource(d.name, d.reader, d.path, d.options) for d in program.data),
-        publish_words=row.words,
+        publish_words=row_of(laid_out).words,
+        policy=policy(program),
+        watched=tuple(planned.Watched(w.launch, w.range.text) for w in laid_out.watched),
     )
 
 

@@ -12,23 +12,34 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Snapshot:
-    """State as one step published it: slots f32 [isv], counters i64 [n], health u32 [scratch, 2]."""
+    """State as one step published it: slots f32 [isv], counters i64 [n], health u32 [scratch, 2], found i64
+    [3], or [0] without a sentinel.
+    """
 
     step: int
     isv: NDArray[np.float32]
     counters: NDArray[np.int64]
     health: NDArray[np.uint32]  # (anomalies, skips) per scratch position, modulo 2³²
+    found: NDArray[np.int64]  # the last step with NaN or inf, the first one, how many
 
 
 class PublishRing:
     """Reader of the ring: `latest` as 64 bits, then equal rows; step k stands in row (k − 1) mod rows."""
 
     def __init__(
-        self, words: Callable[[], NDArray[np.uint32]], rows: int, isv: int, counters: int, health: int
+        self,
+        words: Callable[[], NDArray[np.uint32]],
+        rows: int,
+        isv: int,
+        counters: int,
+        health: int,
+        found: int = 0,
     ) -> None:
-        """`words` gives the live memory; the other sizes are elements of `isv`, `counters` and `health`."""
+        """`words` gives the live memory; the other sizes are elements of `isv`, `counters`, `health` and of a
+        row of the sentinel.
+        """
         self._words, self._rows = words, rows
-        self._sizes = (isv, counters, health)
+        self._sizes = (isv, counters, health, found)
 
     def latest(self) -> int:
         """The number of the newest whole step, 0 before the first."""
@@ -50,9 +61,10 @@ class PublishRing:
         return None
 
     def _parse(self, step: int, row: NDArray[np.uint32]) -> Snapshot:
-        isv, counters, health = self._sizes
+        isv, counters, health, found = self._sizes
         after_isv = 2 + isv
         after_counters = after_isv + 2 * counters
+        after_health = after_counters + health
 
         def part(start: int, stop: int, dtype: Any) -> NDArray[Any]:
             return np.frombuffer(row[start:stop].tobytes(), dtype)
@@ -61,5 +73,6 @@ class PublishRing:
             step,
             part(2, after_isv, np.float32),
             part(after_isv, after_counters, np.int64),
-            part(after_counters, after_counters + health, np.uint32).reshape(-1, 2),
+            part(after_counters, after_health, np.uint32).reshape(-1, 2),
+            part(after_health, after_health + 2 * found, np.int64),
         )

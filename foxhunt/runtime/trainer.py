@@ -25,6 +25,7 @@ from foxhunt.runtime.gradients import skipped
 from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import whole_steps
 from foxhunt.runtime.ring import PublishRing, Snapshot
+from foxhunt.runtime.sentinel import NotFinite, Sentinel
 from foxhunt.runtime.signals import Signals, Value
 from foxhunt.runtime.views import finest_views, step_of, unknown
 
@@ -72,6 +73,7 @@ class Trainer:
         try:
             self.backend.build(folder, plan, debug)
             self.backend.allocate(plan)
+            self._sentinel = Sentinel(plan, self.backend)
             self._ring = self._make_ring()
             self.signals = Signals(plan, lambda: self._snapshot().isv, self._check_open)
             self._initialise(seed, fills)
@@ -92,9 +94,11 @@ class Trainer:
         Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
         Ctrl-C stops between two steps. The first run of a step logs a warning of inputs that it reads and
         nobody wrote. Raises TrainerError FH543 for an unknown step or an impossible number; then nothing was
-        enqueued.
+        enqueued; and FH552 once the policy `stop` has found NaN or inf.
         """
         self._check_usable()
+        if self.plan.policy == "stop":
+            self._sentinel.check(self._snapshot().found)
         chosen = step_of(self.plan, step)
         rest, together = whole(n), whole(per_graph)
         most = self.plan.ingest_rows
@@ -136,14 +140,17 @@ class Trainer:
         with whole_steps(), self._failing():
             self.backend.run(steps[policy], 1)
             self._initialise_tensors(int(self._read_whole("seed")[0]), policy)
+            self._sentinel.forget()
             self.signals.reset(policy)
             self._settle()
 
     def sync(self) -> None:
-        """Wait until every enqueued step has run; `signals` and `diagnostics` are then current."""
-        self._check_open()
-        with self._failing():
-            self.backend.sync()
+        """Wait until every enqueued step has run; `signals` and `diagnostics` are then current.
+
+        Warns once when a step has left NaN or inf; the policy `stop` raises TrainerError FH552 instead.
+        """
+        self._wait()
+        self._sentinel.check(self._snapshot().found)
 
     # --- state
 
@@ -166,6 +173,10 @@ class Trainer:
         rows = self._snapshot().health
         names = [(f"{o.producer}@{o.position}", o.position) for o in self.plan.observations]
         return {name: (int(rows[p, 0]), int(rows[p, 1])) for name, p in names}
+
+    def not_finite(self) -> NotFinite:
+        """Where NaN or inf was found at the end of a step since the start, the last `load` or `reset`."""
+        return self._sentinel.found(self._snapshot().found)
 
     def tensor(self, name: str) -> NDArray[Any]:
         """A copy of a param, moment or buffer; waits for enqueued steps.
@@ -193,7 +204,7 @@ class Trainer:
         """
         self._check_usable()
         file = path_of(path, CheckpointError, "FH535")
-        self.sync()
+        self._wait()
         tensors = {
             e.name: self.backend.read(e.buffer, e.offset_bytes, e.count, e.dtype).reshape(e.shape)
             for e in checkpoint.entities(self.plan)
@@ -218,6 +229,7 @@ class Trainer:
             for entity in checkpoint.entities(self.plan):
                 self.backend.write(entity.buffer, entity.offset_bytes, tensors[entity.name].ravel())
             self.signals.take_from(self._read_whole("isv"))
+            self._sentinel.forget()
             self._settle()
             self._failed, self._last = False, None
         return warnings
@@ -272,7 +284,8 @@ class Trainer:
         counters = self._read_whole("counters")
         health = self._read_whole("health") if "health" in self._roles else np.zeros(0, np.int64)
         low = health.astype(np.uint64).astype(np.uint32).reshape(-1, 2)
-        self._settled = Snapshot(int(counters[0]), self._read_whole("isv"), counters, low)
+        isv, found = self._read_whole("isv"), self._sentinel.row()
+        self._settled = Snapshot(int(counters[0]), isv, counters, low, found)
         self._enqueued = self._base = int(counters[0])
         self._done = self.backend.completed()
 
@@ -284,7 +297,13 @@ class Trainer:
             sizes.get("isv", 0),
             sizes["counters"],
             sizes.get("health", 0),
+            self._sentinel.words,
         )
+
+    def _wait(self) -> None:
+        self._check_open()
+        with self._failing():
+            self.backend.sync()
 
     # --- filling
 

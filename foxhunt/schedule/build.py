@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from foxhunt.diagnostics import Location, SpecError, fail
 from foxhunt.dtypes import DTYPES
-from foxhunt.ir.system import reset_launch, reset_policies
+from foxhunt.ir.system import NAMES, reset_launch, reset_policies
 from foxhunt.ir.types import Allocation, LaidOutProgram, Lifetime, StepGraph
 from foxhunt.schedule.abi import carry, partial_bytes, partials_name, rng_hash, static_dims
 from foxhunt.schedule.estimate import size
-from foxhunt.schedule.fuse import ALONE, apart, checked_word_count, fuse
+from foxhunt.schedule.fuse import apart, checked_word_count, fuse
 from foxhunt.schedule.lanes import assign
 from foxhunt.schedule.memory import ARENA_LIMIT, place
 from foxhunt.schedule.types import FusedLaunch, Schedule, ScheduledStep, Task
@@ -160,7 +160,7 @@ def entry_key(launch: FusedLaunch) -> object:
                 task.block,
                 tuple(
                     (
-                        n.name if n.kernel.kernel in ALONE else n.kernel.kernel,
+                        n.name if n.kernel.kernel in NAMES else n.kernel.kernel,
                         static_dims(n),
                         tuple(len(a.ranges) for a in n.arguments if a.many),
                     )

@@ -5,6 +5,7 @@ go by.
 from __future__ import annotations
 
 from foxhunt.expr import evaluate
+from foxhunt.ir.access import traffic
 from foxhunt.ir.types import Launch
 
 BYTES_PER_US = 3.0e6  # 3 TB/s of device memory
@@ -20,12 +21,6 @@ CARRY_WORDS = 16
 """What a pass of a statistic leaves for the next, in 32-bit words."""
 PARTIAL_BYTES = 1088
 """What a statistic may keep per block: 64 bytes of state and 256 32-bit bins (FH_STATISTIC_PARTIAL_BYTES)."""
-
-
-def traffic(launch: Launch) -> int:
-    """Bytes of distinct ranges that a launch names; a range named twice is read from cache."""
-    spans = {(r.base, r.start, r.stop) for a in launch.arguments for r in a.ranges}
-    return sum(stop - start for _, start, stop in spans)
 
 
 def size(launch: Launch, text: int | str) -> int:

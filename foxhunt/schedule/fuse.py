@@ -21,10 +21,8 @@ from foxhunt.schedule.estimate import SMALL_US, microseconds, statistic_grid
 from foxhunt.schedule.order import bounded, pairs, sorted_nodes
 from foxhunt.schedule.types import FusedLaunch, Task
 
-ALONE = ("ingest", "apply", "publish", "reset")
-"""System kernels keep launches of their own: they bound the step, and nothing of their level is worth
-joining.
-"""
+ALONE = ("ingest", "publish", "reset")
+"""System kernels that bound a step, and keep launches of their own."""
 MAX_GRID = 2**31 - 1
 
 MAX_MEMBERS = 8

@@ -335,6 +335,16 @@ class Diagnostic(Entry):
     """The slot or counter."""
 
 
+class Health(Entry):
+    """What the sentinel of each step looks at for NaN and inf, and what happens when it finds some."""
+
+    policy: Literal["report", "skip-update", "stop", "off"] = "report"
+    """`report` warns and goes on; `skip-update` also puts params and moments back to what they were before
+    that step; `stop` does so too, and from then on, and raises FH552; `off` looks at nothing."""
+    ignore: tuple[str, ...] = ()
+    """Buffers that may hold NaN or inf, such as masked logits; a block's local is `<as>.<local>`."""
+
+
 class Suppression(Entry):
     """A finding of a rule of judgement (FH250, FH255) that is meant. What suppresses nothing is a finding."""
 
@@ -392,6 +402,8 @@ class Program(Entry):
     """Captured graphs."""
     diagnostics: tuple[Diagnostic, ...] = ()
     """Slots and counters of the published record, in order."""
+    health: Health | None = None
+    """What happens when a value is not finite; `policy: report` where it is left out."""
     suppress: tuple[Suppression, ...] = ()
     """Findings that are meant, each with its reason."""
 

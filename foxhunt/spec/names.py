@@ -34,7 +34,9 @@ layout carry i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 f32x4 u32x4
 RESERVED = frozenset(
     [*_CPP.split(), *_MACROS.split(), *_CUDA.split(), *_PRELUDE.split(), *keyword.kwlist, *("self", "cls")]
 )
-SYSTEM_KERNELS = frozenset({"ingest", "apply", "publish", "reset"})
+SYSTEM_KERNELS = frozenset(
+    {"ingest", "apply", "publish", "reset", "sentinel", "sentinel_keep", "sentinel_undo"}
+)
 
 
 def reason_against(name: str) -> str:

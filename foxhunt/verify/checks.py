@@ -10,7 +10,6 @@ import numpy as np
 from foxhunt.backend.base import Backend
 from foxhunt.diagnostics import BackendError, Diagnostic, Location
 from foxhunt.pipeline import Compiled
-from foxhunt.runtime.trainer import Trainer
 from foxhunt.verify.orders import orders
 from foxhunt.verify.runs import (
     Baseline,
@@ -103,7 +102,7 @@ def check_replay(baseline: Baseline, form: Form, name: str, make: Callable[[], B
 
 def replayed(form: Form, script: Script, backend: Backend, per_graph: int) -> State:
     """What a run on a backend leaves, `per_graph` executions a graph."""
-    with Trainer(form.plan, form.folder, backend=backend, seed=script.seed) as trainer:
+    with form.trainer(backend, script.seed) as trainer:
         script.play(trainer, per_graph)
         return state(trainer)
 

@@ -48,7 +48,7 @@ def frozen_values(form: Form, script: Script, acts: Callable[[Kernel, str], bool
     """
     takers = _takers(form)
     probe = _Probe(form)
-    with Trainer(form.plan, form.folder, backend=probe.backend, seed=script.seed) as trainer:
+    with form.trainer(probe.backend, script.seed) as trainer:
         deaf = {(launch, source) for source, launches in takers.items() for launch in launches}
         for _ in range(script.rounds):
             script.play(trainer)

@@ -24,6 +24,7 @@ from foxhunt.spec.models import (
     Buffer,
     Counter,
     Diagnostic,
+    Health,
     Item,
     Kernel,
     Producer,
@@ -191,6 +192,7 @@ def kernel_program(
         producers=tuple(builder.producers),
         diagnostics=tuple(Diagnostic(name=s.name) for s in builder.slots if s.source == "kernel"),
         steps=(Step(name="all", items=tuple(builder.items)),),
+        health=Health(policy="off"),  # cases have NaN and inf on purpose
     )
     used = {case.kernel.kernel for case in cases} | {p.kernel for p in builder.producers}
     chosen = {name: kernel for name, kernel in kernels.items() if name in used}

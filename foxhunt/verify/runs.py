@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,9 +155,14 @@ class Form:
             seen[launch.name] += 1
 
         backend = HostBackend(progress=self.progress, watch=after)
-        with Trainer(self.plan, self.folder, backend=backend, seed=script.seed, debug=debug) as trainer:
+        with self.trainer(backend, script.seed, debug) as trainer:
             script.play(trainer)
             return state(trainer)
+
+    def trainer(self, backend: Backend, seed: int, debug: bool = False) -> Trainer:
+        """A trainer that neither warns of NaN nor stops at it: what is not finite is a finding of its own."""
+        plan = replace(self.plan, policy="off")
+        return Trainer(plan, self.folder, backend=backend, seed=seed, debug=debug)
 
 
 def state(trainer: Trainer) -> State:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from foxhunt.diagnostics import Location
 from foxhunt.dtypes import DTYPES
+from foxhunt.ir.access import traffic
 from foxhunt.ir.system import NAMES
 from foxhunt.ir.types import Edge, Launch, Observation, Slot
-from foxhunt.schedule.estimate import microseconds, traffic
+from foxhunt.ir.watch import policy
+from foxhunt.schedule.estimate import microseconds
 from foxhunt.schedule.types import FusedLaunch, ScheduledStep
 from foxhunt.spec import models as spec
 from foxhunt.view.index import Index, Use, flops, human_bytes, human_count, members
@@ -156,6 +158,7 @@ def launch_facts(index: Index, launch: Launch) -> Facts:
         row("producer", launch.producer or ""),
         row("blocks", " > ".join(launch.blocks)),
         row("arguments", *_arguments(launch)),
+        row("watches", *_watches(index, launch)),
         row("dims", ", ".join(f"{n} {v:,}" for n, v in launch.dims)),
         row("estimated", cost(launch)),
         row("landed in", *_landed(index, launch)),
@@ -280,9 +283,21 @@ def _arguments(launch: Launch) -> Iterator[str]:
     for a in launch.arguments:
         if a.kind == "rng":
             yield f"{a.name}: random numbers of (seed, step, this launch's name)"
-        for r in a.ranges:
+        for r in a.ranges if (launch.kernel.kernel, a.name) != ("sentinel", "xs") else ():
             kind = "" if a.kind == "data" else f"{a.kind} "
             yield f"{a.name}: {a.access} {kind}{r.text} {r.dtype.name} {list(r.shape)}"
+
+
+def _watches(index: Index, launch: Launch) -> Iterator[str]:
+    """What a sentinel looks at, and what it leaves out though it might."""
+    if launch.kernel.kernel != "sentinel":
+        return
+    laid_out = index.compiled.laid_out
+    here = [w for w in laid_out.watched if w.step == launch.step]
+    declared = next(s for s in laid_out.program.steps if s.name == launch.step).launches
+    share = traffic(launch) / max(1, sum(map(traffic, declared)))
+    yield f"{len(here)} outputs, {share:.1%} of the step's bytes; policy {policy(laid_out.program)}"
+    yield from (f"{w.launch}: {w.range.text} {list(w.range.shape)}" for w in here)
 
 
 def _landed(index: Index, launch: Launch) -> Iterator[str]:

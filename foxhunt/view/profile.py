@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from foxhunt.schedule.estimate import microseconds, traffic
+from foxhunt.ir.access import traffic
+from foxhunt.schedule.estimate import microseconds
 from foxhunt.view.index import Index, flops, members
 
 

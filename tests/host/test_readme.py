@@ -48,7 +48,7 @@ def test_the_excerpt_of_the_emitted_code_is_there(watch):
         " ".join(line.split()) for line in result.files["launches/train_fused_1.cu"].splitlines()
     )
     assert "\n".join(" ".join(line.split()) for line in fenced("cpp").splitlines()) in text
-    assert (result.summary.declared, result.summary.launches) == (6, 5)
+    assert (result.summary.declared, result.summary.launches) == (7, 5)
 
 
 def test_the_error_that_it_shows_is_the_error(watch, capsys):

@@ -59,6 +59,13 @@ def test_a_launch_may_be_named_by_its_end_and_says_where_it_landed(index):
     assert "FLOP" in found["estimated"][0]
 
 
+def test_a_sentinel_says_what_it_looks_at(index):
+    found = rows(index, "train.sentinel")
+    assert "policy report" in found["watches"][0]
+    assert any(line.startswith("train.forward.heads_loss: dir_loss") for line in found["watches"])
+    assert "beside train.apply" in found["landed in"][0]
+
+
 def test_a_kernel_lists_its_launches_and_a_device_launch_its_tasks(index):
     assert any(line.startswith("train.forward.l3 ") for line in rows(index, "linear")["launches"])
     name = index.homes["train.backward.dw1"].launches[0].name

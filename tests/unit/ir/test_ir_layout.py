@@ -230,7 +230,12 @@ def test_the_tables_of_a_step_say_what_goes_where():
     ]
     assert apply_table(laid_out, "other")["rows"] == ()
     publish = publish_table(laid_out, "train")
-    start = 2 + 7 + 2 * 3 + 2 * 3
+    assert (publish["found"], allocation(laid_out, "sentinel.rows").count) == (
+        3,
+        3 * (1 + len(laid_out.watched)),
+    )
+    found = 2 * publish["found"]
+    start = 2 + 7 + 2 * 3 + 2 * 3 + found
     assert [(f["name"], f["word"], f["words"]) for f in publish["fields"]] == [
         ("LR", start, 1),
         ("t", start + 1, 2),

@@ -291,6 +291,7 @@ def test_blocks_unfold_with_formals_locals_and_qualified_names():
         "train.net.two.first",
         "train.net.two.second",
         "train.look",
+        "train.sentinel",
         "train.publish",
     ]
     last = built.launch("train.net.two.second")

@@ -7,10 +7,10 @@
 namespace foxhunt {
 namespace s_plant_publish {
 
-// A row: [step lo, hi | isv bits | counters lo, hi | health low words | diagnostics].
+// A row: [step lo, hi | isv bits | counters lo, hi | health low words | row 0 of found lo, hi | diagnostics].
 constexpr i64 COUNTERS_AT = 2 + 173;
 constexpr i64 HEALTH_AT = COUNTERS_AT + 2 * 3;
-constexpr i64 WORDS = 435;
+constexpr i64 WORDS = 441;
 constexpr i64 DIAGNOSTICS_AT = WORDS - 112;
 // The word of the row that each word of the diagnostics repeats.
 FH_TABLE i64 DIAGNOSTICS[] = {
@@ -130,6 +130,9 @@ FH_TABLE i64 DIAGNOSTICS[] = {
 
 FH_DEVICE u32 half_word(i64 v, i64 high) { return static_cast<u32>(static_cast<u64>(v) >> (high ? 32 : 0)); }
 
+constexpr i64 FOUND = 3;  // of a watched output: the last step with NaN or inf, the first one, how many
+constexpr i64 FOUND_AT = DIAGNOSTICS_AT - 2 * FOUND;
+
 FH_DEVICE u32 row_word(i64 k, In<i64> counters, In<i64> health, In<f32> isv) {
   if (k < 2) return half_word(counters[0], k);
   if (k < COUNTERS_AT) return bits_of(isv[k - 2]);
@@ -139,11 +142,20 @@ FH_DEVICE u32 row_word(i64 k, In<i64> counters, In<i64> health, In<f32> isv) {
 
 // Writes the next row of the ring; every thread's stores are visible to the CPU before `latest` moves.
 template <int BLOCK, class Blk>
-FH_DEVICE void body(Blk& block, In<i64> counters, In<i64> health, In<f32> isv, Update<u32> ring, i64 n_counters, i64 n_health, i64 n_isv, i64 n_ring) {
+FH_DEVICE void body(Blk& block, In<i64> counters, Update<i64> found, In<i64> health, In<f32> isv, Update<u32> ring, i64 n_counters, i64 n_found, i64 n_health, i64 n_isv, i64 n_ring) {
   static_assert(DIAGNOSTICS_AT >= HEALTH_AT, "a row holds its parts");
   const i64 step = counters[0];
   const i64 row = 2 + (step - 1) % PUBLISH_ROWS * WORDS;
-  for (i64 k = block.thread; k < DIAGNOSTICS_AT; k += BLOCK) ring[row + k] = row_word(k, counters, health, isv);
+  if (found[0] == step) {
+    for (i64 k = FOUND * block.thread; k < n_found; k += FOUND * BLOCK) {
+      if (found[k] != step) continue;
+      if (found[k + 1] == 0) found[k + 1] = step;
+      found[k + 2] += 1;
+    }
+    block.sync();
+  }
+  for (i64 k = block.thread; k < 2 * FOUND; k += BLOCK) ring[row + FOUND_AT + k] = half_word(found[k / 2], k % 2);
+  for (i64 k = block.thread; k < FOUND_AT; k += BLOCK) ring[row + k] = row_word(k, counters, health, isv);
   for (i64 k = DIAGNOSTICS_AT + block.thread; k < WORDS; k += BLOCK) {
     ring[row + k] = row_word(DIAGNOSTICS[k - DIAGNOSTICS_AT], counters, health, isv);
   }

@@ -11,29 +11,33 @@ namespace entry_train_publish {
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_publish(
     const i64* __restrict__ w0_counters,
-    const i64* __restrict__ w1_health,
-    const f32* __restrict__ w2_isv,
-    u32* __restrict__ w3_ring,
-    i64 w4_n_counters,
-    i64 w5_n_health,
-    i64 w6_n_isv,
-    i64 w7_n_ring,
-    i64 w8_grid) {
+    i64* __restrict__ w1_found,
+    const i64* __restrict__ w2_health,
+    const f32* __restrict__ w3_isv,
+    u32* __restrict__ w4_ring,
+    i64 w5_n_counters,
+    i64 w6_n_found,
+    i64 w7_n_health,
+    i64 w8_n_isv,
+    i64 w9_n_ring,
+    i64 w10_grid) {
   unsigned char* const shared = nullptr;
   i64 at = blockIdx.x;
   // publish
-  if (at < w8_grid) {
-    Block<256> block(at, w8_grid, shared);
+  if (at < w10_grid) {
+    Block<256> block(at, w10_grid, shared);
     s_train_publish::body<256>(
         block,
         w0_counters,
-        w1_health,
-        w2_isv,
-        w3_ring,
-        w4_n_counters,
-        w5_n_health,
-        w6_n_isv,
-        w7_n_ring);
+        w1_found,
+        w2_health,
+        w3_isv,
+        w4_ring,
+        w5_n_counters,
+        w6_n_found,
+        w7_n_health,
+        w8_n_isv,
+        w9_n_ring);
     return;
   }
 }
@@ -43,17 +47,19 @@ extern "C" void train_publish(const u64* words, const i64* counts, i64 first_blo
   i64 start = 0;
   // publish
   host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(8), 0, [&](auto& block) {
+      first_block, last_block, start, w.integer(10), 0, [&](auto& block) {
         s_train_publish::body<256>(
             block,
             w.in<i64>(0),
-            w.in<i64>(1),
-            w.in<f32>(2),
-            w.update<u32>(3),
-            w.integer(4),
+            w.update<i64>(1),
+            w.in<i64>(2),
+            w.in<f32>(3),
+            w.update<u32>(4),
             w.integer(5),
             w.integer(6),
-            w.integer(7));
+            w.integer(7),
+            w.integer(8),
+            w.integer(9));
       });
 }
 #endif
