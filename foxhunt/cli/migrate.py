@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from rich.console import Console
 
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.contract.migrate import Carry
-from foxhunt.diagnostics import DriftError
+from foxhunt.diagnostics import DriftError, TrainerError, fail
 from foxhunt.pipeline.migrate import Migration
 from foxhunt.pipeline.migrate import migrate as carried
 from foxhunt.runtime import checkpoint
@@ -58,9 +59,20 @@ def migrate(ckpt: Path, program: str, out: Path | None, drop: tuple[str, ...], d
 
 
 def program_folder(program: str) -> Path:
-    """The folder of a compiled program that was named by its path, or by its name in generated/."""
+    """The folder of a compiled program that was named by its path, or by its name in generated/.
+
+    Raises TrainerError FH546 for neither.
+    """
     named = Path("generated") / program
-    return named if not Path(program).is_dir() and named.is_dir() else Path(program)
+    if Path(program).is_dir():
+        return Path(program)
+    if named.is_dir():
+        return named
+    known = sorted(p.parent.name for p in Path("generated").glob("*/trainer.py"))
+    near = get_close_matches(program, known, 1)
+    help = f"did you mean `{near[0]}`? " if near else ""
+    help += f"in generated/: {', '.join(known) or 'nothing; run `foxhunt compile`'}"
+    raise fail(TrainerError, "FH546", f"there is no compiled program {program}", help=help)
 
 
 def _warn(result: Migration, drop: tuple[str, ...]) -> None:

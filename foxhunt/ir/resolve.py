@@ -39,7 +39,8 @@ def resolve(
     source = specs.programs.get(program)
     if source is None:
         findings = Findings()
-        hint = findings.nearest(program, specs.programs)
+        known = f"known: {', '.join(sorted(specs.programs)) or 'none'}"
+        hint = f"{findings.nearest(program, specs.programs)} {known}".lstrip()
         at = Location(specs.root)
         raise fail(SpecError, "FH201", f"unknown program {program}", at=at, help=hint)
     return _Resolver(specs, source, variant, dims or {}).program()

@@ -52,8 +52,9 @@ def test_an_unknown_program_is_placed_at_the_specs(project, foxhunt):
     done = foxhunt("train", "toi")
     assert (done.code, done.err) == (
         2,
-        "specs: error[FH201] unknown program toi\n  help: did you mean `toy`?\n",
+        "specs: error[FH201] unknown program toi\n  help: did you mean `toy`? known: toy\n",
     )
+    assert foxhunt("train", "else").err.endswith("help: known: toy\n")
 
 
 def test_data_that_does_not_fit_is_placed_at_its_buffer(project, edit, foxhunt):

@@ -449,6 +449,8 @@ def test_a_target_that_is_no_program_is_refused(saved, foxhunt):
     for target in ("nowhere", "specs", "generated"):
         done = foxhunt("migrate", "old.safetensors", "--to", target)
         assert (done.code, "error[FH546]" in done.err) == (2, True)
+    shown = foxhunt("migrate", "old.safetensors", "--to", "toi").err
+    assert "help: did you mean `toy`? in generated/: toy" in shown
     Path("generated/toy/layout.lock").unlink()
     assert "error[FH546]" in foxhunt("migrate", "old.safetensors", "--to", "toy").err
 
