@@ -235,6 +235,15 @@ def check_allowed(changes: Collection[Change], breaks: Collection[str] = ()) -> 
         raise DriftError(sort_diagnostics(_findings(refused, _new_names(changes))))
 
 
+def unused_breaks(changes: Collection[Change], breaks: Iterable[str]) -> Iterator[Diagnostic]:
+    """A finding for each name in `breaks` of which no change asks to be allowed."""
+    broken = {name for c in changes if c.kind not in SAFE for name in c.owners}
+    for name in breaks:
+        if name not in broken:
+            help = f"what breaks the layout: {', '.join(sorted(broken)) or 'nothing'}"
+            yield Diagnostic("FH609", f"--break {name}: nothing of that name breaks the layout", None, help)
+
+
 def _new_names(changes: Iterable[Change]) -> dict[tuple[str, str], str]:
     """What a deleted entry may be called now: one that was added, where no other pair is so alike."""
     alike: dict[tuple[str, str, tuple[int, ...]], tuple[list[str], list[str]]] = {}

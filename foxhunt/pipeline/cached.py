@@ -21,6 +21,7 @@ from foxhunt.diagnostics import Diagnostic, FoxhuntError, Location, SpecError, f
 from foxhunt.spec.library import library_root
 
 if TYPE_CHECKING:
+    from foxhunt.contract.lock import Change
     from foxhunt.ir.layout import Lock
     from foxhunt.pipeline.compile import Compiled
     from foxhunt.spec.models import SpecSet
@@ -72,7 +73,8 @@ def compile_specs(
     written there.
 
     Raises SpecError and EmissionError with findings, DriftError (FH603) for a layout change that
-    checkpoints do not survive and that `breaks` does not name; None allows all.
+    checkpoints do not survive and that `breaks` does not name; None allows all. SpecError FH609 for a name
+    in `breaks` that no such change has.
     """
     chosen = None if programs is None else tuple(sorted(set(programs)))
     allowed = None if breaks is None else tuple(sorted(set(breaks)))
@@ -108,18 +110,20 @@ def _compile(
     breaks: tuple[str, ...] | None,
 ) -> tuple[Result, ...]:
     """Every chosen program; the findings of all of them together."""
-    from foxhunt.contract.lock import LOCK_FILE, check_allowed, compare
+    from foxhunt.contract.lock import LOCK_FILE, check_allowed, compare, unused_breaks
     from foxhunt.pipeline.compile import compile_program, project_templates
     from foxhunt.spec.load import load_specs
 
     specs = load_specs(root)
     templates = project_templates(root)
     results, errors = [], []
+    changed: list[Change] = []
     for name in whole_programs(specs) if programs is None else programs:
         try:
             lock = committed_lock(generated / name / LOCK_FILE)
             compiled = compile_program(specs, name, variant, dims, templates, lock)
             changes = compare(lock, compiled.laid_out) if lock is not None else ()
+            changed += changes
             if breaks is not None:
                 check_allowed(changes, breaks)
         except FoxhuntError as error:
@@ -131,6 +135,8 @@ def _compile(
         worst = max(errors, key=lambda e: e.exit_code)
         worst.diagnostics = tuple(dict.fromkeys(d for e in errors for d in e.diagnostics))
         raise worst
+    if unused := tuple(unused_breaks(changed, breaks or ())):
+        raise SpecError(unused)
     return tuple(results)
 
 

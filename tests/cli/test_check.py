@@ -48,6 +48,15 @@ def test_an_arena_past_the_limit_is_placed_at_its_largest_buffer(project, edit, 
     assert "specs/toy/program.yaml:13:5: error[FH304]" in done.err
 
 
+def test_a_break_that_breaks_nothing_is_an_error(project, edit, foxhunt):
+    done = foxhunt("compile", "specs", "--break", "GIAN")
+    assert (done.code, "error[FH609] --break GIAN: nothing of that name breaks the layout" in done.err) == (
+        2,
+        True,
+    )
+    assert "breaks the layout: nothing" in done.err
+
+
 def test_an_unknown_program_is_placed_at_the_specs(project, foxhunt):
     done = foxhunt("train", "toi")
     assert (done.code, done.err) == (
