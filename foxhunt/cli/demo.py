@@ -85,7 +85,7 @@ def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, c
             text = f"stopped after {result.steps} steps; the checkpoint is kept in {folder}"
             console.print(text, style="yellow")
             raise click.exceptions.Exit(result.exit_code)
-        summary, signals = run_summary(trainer, result, seed), signals_table(trainer)
+        summary, signals = run_summary(trainer, result, seed), signals_table(trainer, "train")
         regime, direction = held_out(trainer, emitted)
     return SeedRun(seed, summary, signals, regime, direction)
 

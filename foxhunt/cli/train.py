@@ -8,7 +8,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from foxhunt.backend.plan import Plan
+from foxhunt.backend.plan import Plan, Pointer
 from foxhunt.cli.compile import compile_one, dim_overrides, write
 from foxhunt.cli.report import Report
 from foxhunt.cli.session import (
@@ -112,7 +112,7 @@ def train(
                     every=every,
                     per_graph=per_graph,
                 )
-            table = signals_table(trainer)
+            table = signals_table(trainer, step)
             summary = run_summary(trainer, result, seed)
     show_table(console, Table("Run", ("", ""), summary))
     show_table(console, table)
@@ -153,15 +153,45 @@ def run_summary(trainer: Trainer, result: RunResult, seed: int) -> tuple[tuple[s
     )
 
 
-def signals_table(trainer: Trainer) -> Table:
-    """Every diagnostic as last published, with refused observations where there were any."""
+def signals_table(trainer: Trainer, step: str | None) -> Table:
+    """Every diagnostic as last published after runs of `step`, and how many observations were refused."""
+    unseen = never_observed(trainer, step)
     rows = [
-        (name, f"{value:.6g}" if isinstance(value, float) else str(value))
+        (name, unseen.get(name) or (f"{value:.6g}" if isinstance(value, float) else str(value)))
         for name, value in trainer.diagnostics().items()
     ]
     refused = {name: bad for name, (bad, _) in trainer.health().items() if bad}
     note = "refused observations (NaN, inf, too large): " + ", ".join(f"{n} {b}" for n, b in refused.items())
     return Table("Signals", ("signal", "value"), tuple(rows), note if refused else "")
+
+
+def never_observed(trainer: Trainer, step: str | None) -> dict[str, str]:
+    """What to show for each slot of a producer that holds no observation: its sentinel means nothing.
+
+    Such a slot is at its sentinel with a zero triple, and observations were left out or `step` makes none; a
+    producer that has observed just its sentinel looks alike but for that.
+    """
+    plan, health = trainer.plan, trainer.health()
+    made = {
+        (a.offset // 4, a.offset // 4 + a.count)
+        for n in step_of(plan, step).launches
+        for a in n.args
+        if isinstance(a, Pointer) and a.buffer == "scratch" and a.access != "read"
+    }
+    count = next((b.count for b in plan.buffers if b.name == "wiener"), 0)
+    triples = trainer.backend.read("wiener", 0, count, "f32").reshape(-1, 3) if count else np.zeros((0, 3))
+    seen = set()
+    for o in plan.observations:
+        tried = any(first <= o.position < end for first, end in made)
+        if triples[o.position].any() or (tried and not any(health[f"{o.producer}@{o.position}"])):
+            seen.add(o.slot)
+    return {
+        s.name: "not observed"
+        for s in plan.slots
+        if s.source == "producer"
+        and not seen.intersection(range(s.index, s.index + s.count))
+        and np.all(np.asarray(trainer.signals[s.name]) == s.sentinel)
+    }
 
 
 def default_steps(plan: Plan, step: str | None) -> int:

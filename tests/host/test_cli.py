@@ -112,6 +112,16 @@ def test_check_and_compile_name_a_slot_that_moved(project, capsys):
     assert foxhunt("check", "specs/") == 0
 
 
+def test_a_signal_that_was_never_observed_says_so(project, capsys):
+    run = ("train", "aux", "--variant", "tiny", "--backend", "host", "--steps", "1")
+    assert foxhunt(*run, "--step", "evaluate", "--out", "held_out") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "LR 0.0003 GRAD_CLIP_BOUND not observed" in shown
+    assert "adam_t 0" in shown
+    assert foxhunt(*run, "--out", "trained") == 0
+    assert "not observed" not in capsys.readouterr().out
+
+
 def test_check_names_what_a_changed_template_makes_stale(project, capsys):
     edit(project / "templates/kernels/rms.cu.j2", "struct Pass0", "// changed\nstruct Pass0")
     assert foxhunt("check", "specs/") == 1
