@@ -70,17 +70,20 @@ class Timed(Protocol):
         """Bytes a second, read and written ones together, that the machine copies in its memory."""
 
 
-def make_backend(name: str = "auto", progress: BuildProgress | None = None) -> Backend:
+def make_backend(name: str | Backend = "auto", progress: BuildProgress | None = None) -> Backend:
     """The backend `host` or `cuda`; `auto` takes CUDA where it works and logs its choice with the reason.
+    A backend is returned as it is.
 
-    Raises BackendError FH560 for another name, and FH580 for `cuda` where it cannot be used.
+    Raises BackendError FH560 for anything else, and FH580 for `cuda` where it cannot be used.
     """
     from foxhunt.backend.host import HostBackend
 
+    if not isinstance(name, str) and hasattr(name, "build"):
+        return name
     if name == "host":
         return HostBackend(progress=progress)
     if name not in ("auto", "cuda"):
-        raise fail(BackendError, "FH560", f"unknown backend {name!r}", help="Use auto, host or cuda.")
+        raise fail(BackendError, "FH560", f"unknown backend {name!r:.60}", help="Use auto, host or cuda.")
     from foxhunt.backend.cuda import CudaBackend, unavailable
 
     reason = unavailable() if name == "auto" else ""

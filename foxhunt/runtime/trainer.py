@@ -69,7 +69,7 @@ class Trainer:
         self._not_run = {step.name for step in plan.steps}
         self._last: Step | None = None  # whose step buffers the arena holds
         fills = load_fills(plan, folder)
-        self.backend = make_backend(backend, progress) if isinstance(backend, str) else backend
+        self.backend = make_backend(backend, progress)
         try:
             self.backend.build(folder, plan, debug)
             self.backend.allocate(plan)

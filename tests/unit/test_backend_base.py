@@ -31,9 +31,15 @@ def test_entries_are_each_named_once():
     assert entries(PLAN) == ("s_k",)
 
 
-def test_an_unknown_backend_is_a_named_error():
+@pytest.mark.parametrize("name", ["gpu", 5, None, b"host", ["cuda"], object])
+def test_an_unknown_backend_is_a_named_error(name):
     with pytest.raises(BackendError, match="FH560"):
-        make_backend("gpu")
+        make_backend(name)
+
+
+def test_a_backend_is_taken_as_it_is():
+    backend = NullBackend()
+    assert make_backend(backend) is backend
 
 
 def test_the_null_backend_keeps_memory_and_records_runs():
