@@ -125,11 +125,16 @@ def profile_table(measured: Profile) -> Table:
     ]
     left = len(measured.timings) - len(longest)
     lanes = len({t.lane for t in measured.timings})
+    differ = {
+        "host": "they differ: a launch has its median, the step its mean on a machine that does more",
+        "cuda": "they differ: each launch was repeated by itself; in the step they overlap",
+    }
     note = "\n".join(
         [
             *([f"and {left} shorter launches"] if left else []),
             f"a step as run: {measured.step_microseconds:,.1f} µs on {lanes} lane{'s' * (lanes > 1)}; its "
             f"{len(measured.timings)} launches one after another: {measured.sum_microseconds:,.1f} µs",
+            *([differ[measured.backend]] if measured.backend in differ else []),
             f"* critical path: {measured.critical_microseconds:,.1f} µs",
             f"memory copies here: {measured.copy_rate / 1e9:,.1f} GB/s, read and written bytes together",
         ]

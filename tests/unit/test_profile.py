@@ -102,6 +102,7 @@ def test_a_step_is_timed_on_the_host(capsys, tmp_path):
         str(out),
     )
     code, shown, _ = run(capsys, *arguments)
+    assert "they differ: a launch has its median" in shown
     assert code == 0
     assert "forward.l1" in shown
     assert "critical path" in shown
