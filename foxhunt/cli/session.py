@@ -23,6 +23,7 @@ from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
 METRICS = "metrics.jsonl"
+CHECKPOINT = "checkpoint.safetensors"
 WIDE = 110  # columns for a long bar, the time left and four metrics
 
 
@@ -46,12 +47,17 @@ class RunResult:
 
 
 @contextmanager
-def run_folder(root: Path, out: Path | None) -> Iterator[Path]:
+def run_folder(root: Path, out: Path | None, resume: Path | None = None) -> Iterator[Path]:
     """`out`, or a new folder `root/<time>`; removed again when the block fails before any metrics are there.
 
-    Raises TrainerError FH550 when it cannot be made.
+    Raises TrainerError FH550 when it cannot be made, and when `out` has metrics of another run than the one
+    whose checkpoint `resume` is.
     """
     folder, made = _make_folder(root, out)
+    if (folder / METRICS).exists() and (resume is None or resume.resolve().parent != folder.resolve()):
+        message = "the run folder holds a run already"
+        help = f"Name another with --out, or go on with --resume {folder / CHECKPOINT}."
+        raise fail(TrainerError, "FH550", message, at=Location(str(folder)), help=help)
     try:
         yield folder
     except BaseException:

@@ -12,6 +12,7 @@ from foxhunt.backend.plan import Plan, Pointer
 from foxhunt.cli.compile import compile_one, dim_overrides, write
 from foxhunt.cli.report import Report
 from foxhunt.cli.session import (
+    CHECKPOINT,
     METRICS,
     RunResult,
     build_bar,
@@ -91,7 +92,7 @@ def train(
     count = steps if steps is not None else default_steps(plan, step)
     if resume is not None:
         checkpoint.load(resume, plan)  # refused before anything is built
-    with run_folder(Path("runs"), out) as folder:
+    with run_folder(Path("runs"), out, resume) as folder:
         emitted = folder / "program"
         write(compiled, emitted)
         with spec_places(specs, program), build_bar(console) as progress:
@@ -107,7 +108,7 @@ def train(
                     count,
                     writer,
                     console,
-                    checkpoint=folder / "checkpoint.safetensors",
+                    checkpoint=folder / CHECKPOINT,
                     step=step,
                     every=every,
                     per_graph=per_graph,

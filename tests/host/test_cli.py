@@ -143,7 +143,7 @@ def train(*arguments):
     return foxhunt("train", "aux", "--variant", "demo", "--backend", "host", *arguments)
 
 
-def test_a_run_leaves_metrics_a_checkpoint_and_a_report_and_can_be_continued(project):
+def test_a_run_leaves_metrics_a_checkpoint_and_a_report_and_can_be_continued(project, capsys):
     assert train("--steps", "4", "--set", "LR=1e-3", "--out", "four") == 0
     records = read_metrics(project / "four/metrics.jsonl")
     assert [r["step"] for r in records] == [1, 2, 3, 4]
@@ -153,6 +153,13 @@ def test_a_run_leaves_metrics_a_checkpoint_and_a_report_and_can_be_continued(pro
     assert train("--steps", "2", "--resume", "two/checkpoint.safetensors", "--out", "more") == 0
     whole, continued = (project / f / "checkpoint.safetensors" for f in ("four", "more"))
     assert whole.read_bytes() == continued.read_bytes()
+    kept = {p: p.read_bytes() for p in (project / "two").rglob("*") if p.is_file()}
+    for resumed in ((), ("--resume", "four/checkpoint.safetensors")):
+        assert train("--steps", "2", "--out", "two", *resumed) == 2
+    assert "error[FH550] the run folder holds a run already" in capsys.readouterr().err
+    assert {p: p.read_bytes() for p in (project / "two").rglob("*") if p.is_file()} == kept
+    assert train("--steps", "1", "--resume", "two/checkpoint.safetensors", "--out", "two") == 0
+    assert [r["step"] for r in read_metrics(project / "two/metrics.jsonl")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
