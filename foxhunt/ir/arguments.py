@@ -69,7 +69,8 @@ def bind_arguments(
         for name, param in sorted(params.items())
         if name in given and param.kind != "rng"
     ]
-    return [a for a in bound if a is not None] if len(findings.found) == before else None
+    known = [a for a in bound if a is not None]  # an argument may be missing through an earlier finding
+    return known if len(findings.found) == before and len(known) == len(bound) else None
 
 
 def _check_keys(sign: Signature, given: Given, site: Site, findings: Findings) -> None:

@@ -110,6 +110,8 @@ class Names:
                 "slots, counters, params, buffers and groups share one namespace, which ignores case",
                 related=((taken.at, "first declared here"),),
             )
+            self.broken |= {entity.name, taken.name}  # which of them a reference means, nobody knows
+            self.entities.pop(taken.name, None)
         else:
             self.entities[entity.name] = self._folded[fold] = entity
             return True

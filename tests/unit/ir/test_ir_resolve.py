@@ -103,6 +103,13 @@ def test_names_are_unique_ignoring_case_and_across_sections():
     assert ("FH202", "the name g is taken") in findings(SMALL.replace("name: y,", "name: g,"))
 
 
+@pytest.mark.parametrize("slot", ["y", "Y"])
+def test_two_things_of_one_name_are_one_finding_whatever_uses_the_name(slot):
+    text = SMALL + f"isv:\n  - {{name: {slot}, source: host, init: 0.0, reset: never}}\n"
+    taken = "the name y is taken" + (" by Y" if slot == "Y" else "")
+    assert findings(text) == [("FH202", taken)]
+
+
 def test_names_of_foxhunt_are_reserved():
     assert ("FH205", "the name isv is foxhunt's own") in findings(SMALL.replace("name: y,", "name: isv,"))
 
