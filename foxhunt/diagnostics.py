@@ -91,6 +91,15 @@ def fail(
     return kind((Diagnostic(code, message, at, help),))
 
 
+def extra(name: str) -> str:
+    """How to install an optional part of foxhunt, the same wherever it is missed.
+
+    >>> extra("parquet")
+    "`uv sync --extra parquet`, or `pip install 'foxhunt[parquet]'`"
+    """
+    return f"`uv sync --extra {name}`, or `pip install 'foxhunt[{name}]'`"
+
+
 def sort_diagnostics(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Distinct findings in reading order: by place, then code, then message."""
 

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from foxhunt.diagnostics import BuildError, fail
+from foxhunt.diagnostics import BuildError, extra, fail
 
 # IEEE results for + - * / and sqrt, no contraction, no flush to zero: so a GPU gives the host's bits.
 FLAGS = (
@@ -22,7 +22,7 @@ FLAGS = (
     "-lineinfo",
     "-DFOXHUNT_CUDA",
 )
-INSTALL = "Install the CUDA toolkit, or `uv sync --extra nvrtc` (the NVRTC wheel; needs no GPU)."
+INSTALL = f"Install the CUDA toolkit, or the NVRTC wheel, which needs no GPU: {extra('nvrtc')}."
 
 
 class Compiler(Protocol):

@@ -22,13 +22,13 @@ from foxhunt.backend.cuda_capture import capture, refuse_while_capturing
 from foxhunt.backend.cuda_launch import Sequence, load_functions
 from foxhunt.backend.cuda_memory import DeviceMemory
 from foxhunt.backend.plan import Plan
-from foxhunt.diagnostics import BackendError, BuildError, fail
+from foxhunt.diagnostics import BackendError, BuildError, extra, fail
 
 log = logging.getLogger(__name__)
 COMPLETION_EVERY = (
     16  # steps between completion events: bounds how far `completed` lags, well inside the ingest ring
 )
-INSTALL = "Install the extra for your driver: `uv sync --extra cuda13` (or cuda12)."
+INSTALL = f"Install the extra for your driver, cuda13 or cuda12: {extra('cuda13')}."
 
 
 def unavailable() -> str:

@@ -19,6 +19,7 @@ import click
 
 from foxhunt.backend.cache import cache_folder
 from foxhunt.diagnostics import FoxhuntError
+from foxhunt.diagnostics import extra as how_to_get
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _cache() -> Finding:
 
 def _module(name: str, module: str, extra: str) -> Finding:
     if importlib.util.find_spec(module) is None:
-        return Finding(name, False, f"{module} is not installed", f"`uv sync --extra {extra}`")
+        return Finding(name, False, f"{module} is not installed", how_to_get(extra))
     return Finding(name, True, f"{module} {metadata.version(module)}")
 
 

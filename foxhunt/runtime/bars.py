@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from foxhunt.diagnostics import DataError, Diagnostic, Location, fail
+from foxhunt.diagnostics import DataError, Diagnostic, Location, extra, fail
 
 COLUMNS = ("time", "open", "high", "low", "close", "volume")
 HOUR = 3_600_000  # milliseconds
@@ -166,7 +166,7 @@ def _read_parquet(path: Path) -> Bars:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        help = "Install it with: pip install 'foxhunt[parquet]', or save the bars as CSV."
+        help = f"To get it: {extra('parquet')}; or save the bars as CSV."
         raise fail(DataError, "FH527", "Parquet needs pyarrow", at=Location(str(path)), help=help) from error
     findings = Findings(str(path))
     try:

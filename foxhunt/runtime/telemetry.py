@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, Self
 
 import numpy as np
 
-from foxhunt.diagnostics import DataError, Location, TrainerError, fail
+from foxhunt.diagnostics import DataError, Location, TrainerError, extra, fail
 
 
 class MetricsWriter:
@@ -137,6 +137,6 @@ def _board(folder: Path) -> Any:
     try:
         from tensorboardX import SummaryWriter
     except ImportError as error:
-        help = "Install it with: pip install 'foxhunt[tensorboard]'."
+        help = f"To get it: {extra('tensorboard')}."
         raise fail(TrainerError, "FH548", "TensorBoard output needs tensorboardX", help=help) from error
     return SummaryWriter(str(folder))

@@ -13,6 +13,7 @@ from cli_toy import BODY, SPEC
 
 from foxhunt.backend.host_toolchain import find_toolchain
 from foxhunt.cli import watch as watching
+from foxhunt.diagnostics import extra
 from foxhunt.reference.project import load_project_references
 from foxhunt.reference.registry import REFERENCES
 from foxhunt.spec.library import library_root
@@ -200,6 +201,8 @@ def test_the_doctor_says_what_works_and_how_to_get_the_rest(foxhunt):
     assert done.code == 0
     assert found["host backend"]["there"]
     assert all(a["mend"] for a in found.values() if not a["there"])
+    board = found["TensorBoard"]
+    assert board["there"] or board["mend"] == extra("tensorboard")
     text = foxhunt("doctor").out
     assert "host backend" in text
     assert "cores" in text
