@@ -128,14 +128,12 @@ def sanitise(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
     return {"y": [np.clip(x, -limit, limit) for x in rows(inputs["x"])]}
 
 
-@reference("limit_rows")
-def limit_rows(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
-    """Each row of x [B, N] scaled so that its largest |x| is at most the limit; NaN counts for none."""
-    x, limit = np.asarray(inputs["x"], np.float64), float(inputs["limit"])
-    most = np.fmax.reduce(np.abs(x), axis=1, initial=0.0)
-    with np.errstate(invalid="ignore"):
-        scale = np.where(most > limit, limit / np.where(most > 0, most, 1.0), 1.0)
-        return {"y": x * scale[:, None]}
+@reference("limit_size")
+def limit_size(inputs: Inputs, dims: Dims, consts: Consts) -> Outputs:
+    """The rows of x, all scaled by one factor that brings their `size` down to the limit."""
+    limit, size = float(inputs["limit"]), float(np.asarray(inputs["size"])[0])
+    scale = limit / size if size > limit else 1.0
+    return {"y": [row * scale for row in rows(inputs["x"])]}
 
 
 @reference("column_mean")

@@ -55,7 +55,7 @@ constexpr i64 DIM_HORIZON = 30;
 constexpr i64 DIM_AHEAD = 6;
 constexpr i64 DIM_RULES = 5;
 constexpr i64 DIM_RULE_COLUMNS = 3;
-constexpr i64 DIM_STEPS = 3000;
+constexpr i64 DIM_STEPS = 4000;
 
 // Signals: position on the ISV bus.
 constexpr i64 ISV_TOTAL = 173;
@@ -420,24 +420,22 @@ constexpr i64 T0M0_B = 20480;
 constexpr i64 T0M0_K = 128;
 constexpr i64 T0M0_N = 12;
 }  // namespace train_learn_heads_quant_dx
-namespace train_fused_19 {
-constexpr i64 T0M0_N = 153;
-constexpr i64 T1M0_M = 128;
-constexpr i64 T1M0_T = 5;
+namespace train_fused_21 {
+constexpr i64 T0M0_M = 128;
+constexpr i64 T0M0_T = 5;
+constexpr i64 T1M0_N = 51;
+constexpr i64 T1M0_W = 153;
 constexpr i64 T2M0_N = 51;
 constexpr i64 T2M0_W = 153;
-constexpr i64 T3M0_N = 51;
-constexpr i64 T3M0_W = 153;
 constexpr i64 T4M0_N = 51;
 constexpr i64 T4M0_W = 153;
-constexpr i64 T5M0_N = 51;
-}  // namespace train_fused_19
+}  // namespace train_fused_21
 namespace train_learn_heads_val_dx {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 128;
 constexpr i64 T0M0_N = 51;
 }  // namespace train_learn_heads_val_dx
-namespace train_fused_20 {
+namespace train_fused_22 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 153;
 constexpr i64 T1M0_B = 4096;
@@ -468,7 +466,7 @@ constexpr i64 T10M0_N = 51;
 constexpr i64 T11M0_B = 4096;
 constexpr i64 T11M0_K = 128;
 constexpr i64 T11M0_N = 51;
-}  // namespace train_fused_20
+}  // namespace train_fused_22
 namespace train_learn_heads_dir_dx {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 128;
@@ -483,23 +481,23 @@ constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 256;
 constexpr i64 T0M0_N = 1024;
 }  // namespace train_learn_trunk_exp_dx
-namespace train_fused_21 {
+namespace train_fused_23 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 48;
 constexpr i64 T0M0_N = 256;
 constexpr i64 T1M0_B = 4096;
 constexpr i64 T1M0_K = 256;
 constexpr i64 T1M0_N = 8;
-}  // namespace train_fused_21
-namespace train_fused_22 {
+}  // namespace train_fused_23
+namespace train_fused_24 {
 constexpr i64 T0M0_R = 4;
-}  // namespace train_fused_22
-namespace train_fused_23 {
+}  // namespace train_fused_24
+namespace train_fused_25 {
 constexpr i64 T2M0_A = 3;
 constexpr i64 T2M0_K = 4;
 constexpr i64 T2M0_S = 48;
-}  // namespace train_fused_23
-namespace train_fused_24 {
+}  // namespace train_fused_25
+namespace train_fused_26 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 256;
 constexpr i64 T0M0_N = 128;
@@ -515,8 +513,8 @@ constexpr i64 T3M0_N = 64;
 constexpr i64 T4M0_B = 4096;
 constexpr i64 T4M0_K = 256;
 constexpr i64 T4M0_N = 256;
-}  // namespace train_fused_24
-namespace train_fused_25 {
+}  // namespace train_fused_26
+namespace train_fused_27 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 128;
 constexpr i64 T0M0_N = 128;
@@ -532,8 +530,8 @@ constexpr i64 T3M0_N = 1;
 constexpr i64 T4M0_B = 4096;
 constexpr i64 T4M0_K = 192;
 constexpr i64 T4M0_N = 256;
-}  // namespace train_fused_25
-namespace train_fused_26 {
+}  // namespace train_fused_27
+namespace train_fused_28 {
 constexpr i64 T0M0_A = 128;
 constexpr i64 T0M0_C = 2;
 constexpr i64 T0M0_K = 5;
@@ -542,8 +540,8 @@ constexpr i64 T2M0_K = 4;
 constexpr i64 T3M0_K = 4;
 constexpr i64 T4M0_EMB = 32;
 constexpr i64 T4M0_GROUPS = 6;
-}  // namespace train_fused_26
-namespace train_fused_27 {
+}  // namespace train_fused_28
+namespace train_fused_29 {
 constexpr i64 T0M0_AUX = 128;
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_H1 = 256;
@@ -560,12 +558,12 @@ constexpr i64 T3M0_N = 1;
 constexpr i64 T4M0_B = 24576;
 constexpr i64 T4M0_K = 32;
 constexpr i64 T4M0_N = 96;
-}  // namespace train_fused_27
+}  // namespace train_fused_29
 namespace train_learn_trunk_vsn_mix_grad {
 constexpr i64 T0M0_EMB = 32;
 constexpr i64 T0M0_GROUPS = 6;
 }  // namespace train_learn_trunk_vsn_mix_grad
-namespace train_fused_28 {
+namespace train_fused_30 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 256;
 constexpr i64 T1M0_B = 4096;
@@ -596,8 +594,8 @@ constexpr i64 T10M0_N = 153;
 constexpr i64 T11M0_B = 4096;
 constexpr i64 T11M0_K = 128;
 constexpr i64 T11M0_N = 153;
-}  // namespace train_fused_28
-namespace train_fused_29 {
+}  // namespace train_fused_30
+namespace train_fused_31 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 64;
 constexpr i64 T1M0_B = 4096;
@@ -628,8 +626,8 @@ constexpr i64 T10M0_N = 8;
 constexpr i64 T11M0_B = 4096;
 constexpr i64 T11M0_K = 256;
 constexpr i64 T11M0_N = 8;
-}  // namespace train_fused_29
-namespace train_fused_30 {
+}  // namespace train_fused_31
+namespace train_fused_32 {
 constexpr i64 T0M0_A = 128;
 constexpr i64 T0M0_C = 2;
 constexpr i64 T0M0_K = 5;
@@ -648,8 +646,8 @@ constexpr i64 T4M0_N = 51;
 constexpr i64 T5M0_EMB = 32;
 constexpr i64 T5M0_GF = 8;
 constexpr i64 T5M0_GROUPS = 6;
-}  // namespace train_fused_30
-namespace train_fused_31 {
+}  // namespace train_fused_32
+namespace train_fused_33 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 256;
 constexpr i64 T1M0_B = 4096;
@@ -670,22 +668,22 @@ constexpr i64 T6M0_N = 96;
 constexpr i64 T7M0_B = 24576;
 constexpr i64 T7M0_K = 32;
 constexpr i64 T7M0_N = 96;
-}  // namespace train_fused_31
-namespace train_fused_38 {
-constexpr i64 T7M0_C = 6;
-constexpr i64 T7M0_COLUMN = 0;
-constexpr i64 T7M1_C = 6;
-constexpr i64 T7M1_COLUMN = 1;
-constexpr i64 T7M2_C = 6;
-constexpr i64 T7M2_COLUMN = 2;
-constexpr i64 T7M3_C = 6;
-constexpr i64 T7M3_COLUMN = 3;
-constexpr i64 T7M4_C = 6;
-constexpr i64 T7M4_COLUMN = 4;
-constexpr i64 T7M5_C = 6;
-constexpr i64 T7M5_COLUMN = 5;
-}  // namespace train_fused_38
+}  // namespace train_fused_33
 namespace train_fused_40 {
+constexpr i64 T6M0_C = 6;
+constexpr i64 T6M0_COLUMN = 0;
+constexpr i64 T6M1_C = 6;
+constexpr i64 T6M1_COLUMN = 1;
+constexpr i64 T6M2_C = 6;
+constexpr i64 T6M2_COLUMN = 2;
+constexpr i64 T6M3_C = 6;
+constexpr i64 T6M3_COLUMN = 3;
+constexpr i64 T6M4_C = 6;
+constexpr i64 T6M4_COLUMN = 4;
+constexpr i64 T6M5_C = 6;
+constexpr i64 T6M5_COLUMN = 5;
+}  // namespace train_fused_40
+namespace train_fused_42 {
 constexpr i64 T8M0_C = 12;
 constexpr i64 T8M0_QUANTILE = 0;
 constexpr i64 T8M0_T = 5;
@@ -699,7 +697,7 @@ constexpr i64 T8M3_C = 12;
 constexpr i64 T8M3_QUANTILE = 3;
 constexpr i64 T8M3_T = 5;
 constexpr i64 T10M0_E = 8;
-}  // namespace train_fused_40
+}  // namespace train_fused_42
 namespace collect_env_reset {
 constexpr i64 T0M0_BARS = 256;
 constexpr i64 T0M0_L = 321;

@@ -3,156 +3,54 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/column_mean.cuh"
-#include "../kernels/dueling_grad.cuh"
-#include "../kernels/iqn_mix_grad.cuh"
-#include "../kernels/limit_rows.cuh"
+#include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_19 {
 
-namespace sizes = statics::train_fused_19;
-
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_iqn_mix_grad::Shared)) > bytes) bytes = sizeof(k_iqn_mix_grad::Shared);
-  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_19(
-    const f32* __restrict__ w0_limit_slot,
-    const f32* __restrict__ w1_limit_triple,
-    i64 w2_limit_floor,
-    const f32* __restrict__ w3_x,
+    const f32* __restrict__ w0_x_0,
+    i64 w1_x_0_count,
+    const f32* __restrict__ w2_x_1,
+    i64 w3_x_1_count,
     f32* __restrict__ w4_y,
-    i64 w5_B,
-    i64 w6_grid,
-    f32* __restrict__ w7_d_phi_pre,
-    const f32* __restrict__ w8_d_psi,
-    f32* __restrict__ w9_dz,
-    const f32* __restrict__ w10_phi,
-    const f32* __restrict__ w11_z,
-    f32* __restrict__ w12_partials,
-    u32* __restrict__ w13_ticket,
-    i64 w14_B,
-    i64 w15_grid,
-    const f32* __restrict__ w16_d,
-    f32* __restrict__ w17_d_adv,
-    i64 w18_B,
-    i64 w19_grid,
-    const f32* __restrict__ w20_d,
-    f32* __restrict__ w21_d_adv,
-    i64 w22_B,
-    i64 w23_grid,
-    const f32* __restrict__ w24_d,
-    f32* __restrict__ w25_d_adv,
-    i64 w26_B,
-    i64 w27_grid,
-    const f32* __restrict__ w28_limit_slot,
-    const f32* __restrict__ w29_limit_triple,
-    i64 w30_limit_floor,
-    const f32* __restrict__ w31_x,
-    f32* __restrict__ w32_y,
-    i64 w33_B,
-    i64 w34_grid,
-    const f32* __restrict__ w35_x,
-    f32* __restrict__ w36_y,
-    i64* __restrict__ w37_counts,
-    f32* __restrict__ w38_sums,
-    u32* __restrict__ w39_ticket,
-    i64 w40_B,
-    i64 w41_N,
-    i64 w42_grid) {
+    i64 w5_n,
+    u32* __restrict__ w6_carry,
+    const f32* __restrict__ w7_x_0,
+    i64 w8_x_0_count,
+    const f32* __restrict__ w9_x_1,
+    i64 w10_x_1_count,
+    f32* __restrict__ w11_y,
+    i64 w12_n,
+    u32* __restrict__ w13_carry,
+    u8* __restrict__ w14_partials,
+    u32* __restrict__ w15_ticket,
+    i64 w16_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // limit_rows
-  if (at < w6_grid) {
-    Block<256> block(at, w6_grid, shared);
-    k_limit_rows::body<256, sizes::T0M0_N>(
-        block,
-        Bound(w0_limit_slot, w1_limit_triple, w2_limit_floor),
-        w3_x,
+  // p99_abs, pass 0
+  if (at < w16_grid) {
+    Block<256> block(at, w16_grid, shared);
+    const k_p99_abs::Args<2> a0{
+        Many<In<f32>, 2>{{w0_x_0, w2_x_1}, {w1_x_0_count, w3_x_1_count}},
         w4_y,
-        w5_B);
-    return;
-  }
-  at -= w6_grid;
-  // iqn_mix_grad
-  if (at < w15_grid) {
-    Block<256> block(at, w15_grid, shared);
-    k_iqn_mix_grad::body<256, sizes::T1M0_M, sizes::T1M0_T>(
-        block,
-        w7_d_phi_pre,
-        w8_d_psi,
-        w9_dz,
-        w10_phi,
-        w11_z,
-        w12_partials,
-        Ticket(w13_ticket),
-        w14_B);
-    return;
-  }
-  at -= w15_grid;
-  // dueling_grad
-  if (at < w19_grid) {
-    Block<256> block(at, w19_grid, shared);
-    k_dueling_grad::body<256, sizes::T2M0_N, sizes::T2M0_W>(
-        block,
-        w16_d,
-        w17_d_adv,
-        w18_B);
-    return;
-  }
-  at -= w19_grid;
-  // dueling_grad
-  if (at < w23_grid) {
-    Block<256> block(at, w23_grid, shared);
-    k_dueling_grad::body<256, sizes::T3M0_N, sizes::T3M0_W>(
-        block,
-        w20_d,
-        w21_d_adv,
-        w22_B);
-    return;
-  }
-  at -= w23_grid;
-  // dueling_grad
-  if (at < w27_grid) {
-    Block<256> block(at, w27_grid, shared);
-    k_dueling_grad::body<256, sizes::T4M0_N, sizes::T4M0_W>(
-        block,
-        w24_d,
-        w25_d_adv,
-        w26_B);
-    return;
-  }
-  at -= w27_grid;
-  // limit_rows
-  if (at < w34_grid) {
-    Block<256> block(at, w34_grid, shared);
-    k_limit_rows::body<256, sizes::T5M0_N>(
-        block,
-        Bound(w28_limit_slot, w29_limit_triple, w30_limit_floor),
-        w31_x,
-        w32_y,
-        w33_B);
-    return;
-  }
-  at -= w34_grid;
-  // column_mean
-  if (at < w42_grid) {
-    Block<256> block(at, w42_grid, shared);
-    k_column_mean::body<256>(
-        block,
-        w35_x,
-        w36_y,
-        w37_counts,
-        w38_sums,
-        Ticket(w39_ticket),
-        w40_B,
-        w41_N);
+        w5_n,
+        w6_carry};
+    const k_p99_abs::Args<2> a1{
+        Many<In<f32>, 2>{{w7_x_0, w9_x_1}, {w8_x_0_count, w10_x_1_count}},
+        w11_y,
+        w12_n,
+        w13_carry};
+    statistics<256, k_p99_abs::Pass0, k_p99_abs::Pass0>(block, a0.x, w14_partials, w15_ticket, a0, a1);
     return;
   }
 }
@@ -160,85 +58,20 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_19(
 extern "C" void train_fused_19(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // limit_rows
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(6), 0, [&](auto& block) {
-        k_limit_rows::body<256, sizes::T0M0_N>(
-            block,
-            w.bound(0),
-            w.in<f32>(3),
-            w.out<f32>(4),
-            w.integer(5));
-      });
-  start += w.integer(6);
-  // iqn_mix_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(15), sizeof(k_iqn_mix_grad::Shared), [&](auto& block) {
-        k_iqn_mix_grad::body<256, sizes::T1M0_M, sizes::T1M0_T>(
-            block,
-            w.out<f32>(7),
-            w.in<f32>(8),
-            w.out<f32>(9),
-            w.in<f32>(10),
-            w.in<f32>(11),
-            w.out<f32>(12),
-            w.ticket(13),
-            w.integer(14));
-      });
-  start += w.integer(15);
-  // dueling_grad
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(19), 0, [&](auto& block) {
-        k_dueling_grad::body<256, sizes::T2M0_N, sizes::T2M0_W>(
-            block,
-            w.in<f32>(16),
-            w.out<f32>(17),
-            w.integer(18));
-      });
-  start += w.integer(19);
-  // dueling_grad
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(23), 0, [&](auto& block) {
-        k_dueling_grad::body<256, sizes::T3M0_N, sizes::T3M0_W>(
-            block,
-            w.in<f32>(20),
-            w.out<f32>(21),
-            w.integer(22));
-      });
-  start += w.integer(23);
-  // dueling_grad
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(27), 0, [&](auto& block) {
-        k_dueling_grad::body<256, sizes::T4M0_N, sizes::T4M0_W>(
-            block,
-            w.in<f32>(24),
-            w.out<f32>(25),
-            w.integer(26));
-      });
-  start += w.integer(27);
-  // limit_rows
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(34), 0, [&](auto& block) {
-        k_limit_rows::body<256, sizes::T5M0_N>(
-            block,
-            w.bound(28),
-            w.in<f32>(31),
-            w.out<f32>(32),
-            w.integer(33));
-      });
-  start += w.integer(34);
-  // column_mean
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(42), sizeof(k_column_mean::Shared), [&](auto& block) {
-        k_column_mean::body<256>(
-            block,
-            w.in<f32>(35),
-            w.out<f32>(36),
-            w.out<i64>(37),
-            w.out<f32>(38),
-            w.ticket(39),
-            w.integer(40),
-            w.integer(41));
+      first_block, last_block, start, w.integer(16), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<2> a0{
+            Many<In<f32>, 2>{{w.in<f32>(0), w.in<f32>(2)}, {w.integer(1), w.integer(3)}},
+            w.out<f32>(4),
+            w.integer(5),
+            w.pointer<u32>(6)};
+        const k_p99_abs::Args<2> a1{
+            Many<In<f32>, 2>{{w.in<f32>(7), w.in<f32>(9)}, {w.integer(8), w.integer(10)}},
+            w.out<f32>(11),
+            w.integer(12),
+            w.pointer<u32>(13)};
+        statistics<256, k_p99_abs::Pass0, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(14), w.pointer<u32>(15), a0, a1);
       });
 }
 #endif

@@ -3,8 +3,10 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/linear_dx_add.cuh"
-#include "../kernels/linear_elu.cuh"
+#include "../kernels/column_mean.cuh"
+#include "../kernels/dueling_grad.cuh"
+#include "../kernels/iqn_mix_grad.cuh"
+#include "../kernels/limit_size.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_21 {
@@ -13,47 +15,133 @@ namespace sizes = statics::train_fused_21;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_linear_elu::Shared)) > bytes) bytes = sizeof(k_linear_elu::Shared);
-  if (static_cast<i64>(sizeof(k_linear_dx_add::Shared)) > bytes) bytes = sizeof(k_linear_dx_add::Shared);
+  if (static_cast<i64>(sizeof(k_iqn_mix_grad::Shared)) > bytes) bytes = sizeof(k_iqn_mix_grad::Shared);
+  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_21(
-    const f32* __restrict__ w0_b,
-    const f32* __restrict__ w1_w,
-    const f32* __restrict__ w2_x,
-    f32* __restrict__ w3_y,
-    i64 w4_grid,
-    const f32* __restrict__ w5_add,
-    f32* __restrict__ w6_dx,
-    const f32* __restrict__ w7_dy,
-    const f32* __restrict__ w8_w,
-    i64 w9_grid) {
+    f32* __restrict__ w0_d_phi_pre,
+    const f32* __restrict__ w1_d_psi,
+    f32* __restrict__ w2_dz,
+    const f32* __restrict__ w3_phi,
+    const f32* __restrict__ w4_z,
+    f32* __restrict__ w5_partials,
+    u32* __restrict__ w6_ticket,
+    i64 w7_B,
+    i64 w8_grid,
+    const f32* __restrict__ w9_d,
+    f32* __restrict__ w10_d_adv,
+    i64 w11_B,
+    i64 w12_grid,
+    const f32* __restrict__ w13_d,
+    f32* __restrict__ w14_d_adv,
+    i64 w15_B,
+    i64 w16_grid,
+    const f32* __restrict__ w17_limit_slot,
+    const f32* __restrict__ w18_limit_triple,
+    i64 w19_limit_floor,
+    const f32* __restrict__ w20_size,
+    const f32* __restrict__ w21_x_0,
+    i64 w22_x_0_count,
+    const f32* __restrict__ w23_x_1,
+    i64 w24_x_1_count,
+    f32* __restrict__ w25_y_0,
+    i64 w26_y_0_count,
+    f32* __restrict__ w27_y_1,
+    i64 w28_y_1_count,
+    i64 w29_n,
+    i64 w30_grid,
+    const f32* __restrict__ w31_d,
+    f32* __restrict__ w32_d_adv,
+    i64 w33_B,
+    i64 w34_grid,
+    const f32* __restrict__ w35_x,
+    f32* __restrict__ w36_y,
+    i64* __restrict__ w37_counts,
+    f32* __restrict__ w38_sums,
+    u32* __restrict__ w39_ticket,
+    i64 w40_B,
+    i64 w41_N,
+    i64 w42_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // linear_elu
-  if (at < w4_grid) {
-    Block<256> block(at, w4_grid, shared);
-    k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // iqn_mix_grad
+  if (at < w8_grid) {
+    Block<256> block(at, w8_grid, shared);
+    k_iqn_mix_grad::body<256, sizes::T0M0_M, sizes::T0M0_T>(
         block,
-        w0_b,
-        w1_w,
-        w2_x,
-        w3_y);
+        w0_d_phi_pre,
+        w1_d_psi,
+        w2_dz,
+        w3_phi,
+        w4_z,
+        w5_partials,
+        Ticket(w6_ticket),
+        w7_B);
     return;
   }
-  at -= w4_grid;
-  // linear_dx_add
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    k_linear_dx_add::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  at -= w8_grid;
+  // dueling_grad
+  if (at < w12_grid) {
+    Block<256> block(at, w12_grid, shared);
+    k_dueling_grad::body<256, sizes::T1M0_N, sizes::T1M0_W>(
         block,
-        w5_add,
-        w6_dx,
-        w7_dy,
-        w8_w);
+        w9_d,
+        w10_d_adv,
+        w11_B);
+    return;
+  }
+  at -= w12_grid;
+  // dueling_grad
+  if (at < w16_grid) {
+    Block<256> block(at, w16_grid, shared);
+    k_dueling_grad::body<256, sizes::T2M0_N, sizes::T2M0_W>(
+        block,
+        w13_d,
+        w14_d_adv,
+        w15_B);
+    return;
+  }
+  at -= w16_grid;
+  // limit_size
+  if (at < w30_grid) {
+    Block<256> block(at, w30_grid, shared);
+    k_limit_size::body<256, 2, 2>(
+        block,
+        Bound(w17_limit_slot, w18_limit_triple, w19_limit_floor),
+        w20_size,
+        Many<In<f32>, 2>{{w21_x_0, w23_x_1}, {w22_x_0_count, w24_x_1_count}},
+        Many<Out<f32>, 2>{{w25_y_0, w27_y_1}, {w26_y_0_count, w28_y_1_count}},
+        w29_n);
+    return;
+  }
+  at -= w30_grid;
+  // dueling_grad
+  if (at < w34_grid) {
+    Block<256> block(at, w34_grid, shared);
+    k_dueling_grad::body<256, sizes::T4M0_N, sizes::T4M0_W>(
+        block,
+        w31_d,
+        w32_d_adv,
+        w33_B);
+    return;
+  }
+  at -= w34_grid;
+  // column_mean
+  if (at < w42_grid) {
+    Block<256> block(at, w42_grid, shared);
+    k_column_mean::body<256>(
+        block,
+        w35_x,
+        w36_y,
+        w37_counts,
+        w38_sums,
+        Ticket(w39_ticket),
+        w40_B,
+        w41_N);
     return;
   }
 }
@@ -61,26 +149,75 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_21(
 extern "C" void train_fused_21(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // linear_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(4), sizeof(k_linear_elu::Shared), [&](auto& block) {
-        k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // iqn_mix_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(8), sizeof(k_iqn_mix_grad::Shared), [&](auto& block) {
+        k_iqn_mix_grad::body<256, sizes::T0M0_M, sizes::T0M0_T>(
             block,
-            w.in<f32>(0),
+            w.out<f32>(0),
             w.in<f32>(1),
-            w.in<f32>(2),
-            w.out<f32>(3));
+            w.out<f32>(2),
+            w.in<f32>(3),
+            w.in<f32>(4),
+            w.out<f32>(5),
+            w.ticket(6),
+            w.integer(7));
       });
-  start += w.integer(4);
-  // linear_dx_add
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(k_linear_dx_add::Shared), [&](auto& block) {
-        k_linear_dx_add::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  start += w.integer(8);
+  // dueling_grad
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(12), 0, [&](auto& block) {
+        k_dueling_grad::body<256, sizes::T1M0_N, sizes::T1M0_W>(
             block,
-            w.in<f32>(5),
-            w.out<f32>(6),
-            w.in<f32>(7),
-            w.in<f32>(8));
+            w.in<f32>(9),
+            w.out<f32>(10),
+            w.integer(11));
+      });
+  start += w.integer(12);
+  // dueling_grad
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(16), 0, [&](auto& block) {
+        k_dueling_grad::body<256, sizes::T2M0_N, sizes::T2M0_W>(
+            block,
+            w.in<f32>(13),
+            w.out<f32>(14),
+            w.integer(15));
+      });
+  start += w.integer(16);
+  // limit_size
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(30), 0, [&](auto& block) {
+        k_limit_size::body<256, 2, 2>(
+            block,
+            w.bound(17),
+            w.in<f32>(20),
+            Many<In<f32>, 2>{{w.in<f32>(21), w.in<f32>(23)}, {w.integer(22), w.integer(24)}},
+            Many<Out<f32>, 2>{{w.out<f32>(25), w.out<f32>(27)}, {w.integer(26), w.integer(28)}},
+            w.integer(29));
+      });
+  start += w.integer(30);
+  // dueling_grad
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(34), 0, [&](auto& block) {
+        k_dueling_grad::body<256, sizes::T4M0_N, sizes::T4M0_W>(
+            block,
+            w.in<f32>(31),
+            w.out<f32>(32),
+            w.integer(33));
+      });
+  start += w.integer(34);
+  // column_mean
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(42), sizeof(k_column_mean::Shared), [&](auto& block) {
+        k_column_mean::body<256>(
+            block,
+            w.in<f32>(35),
+            w.out<f32>(36),
+            w.out<i64>(37),
+            w.out<f32>(38),
+            w.ticket(39),
+            w.integer(40),
+            w.integer(41));
       });
 }
 #endif

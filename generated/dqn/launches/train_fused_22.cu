@@ -3,60 +3,239 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/denoised_target.cuh"
-#include "../kernels/sanitise.cuh"
+#include "../kernels/bwd_dW_reduce.cuh"
+#include "../kernels/bwd_db_reduce.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_22 {
 
 namespace sizes = statics::train_fused_22;
 
+FH_DEVICE constexpr i64 shared_bytes() {
+  i64 bytes = 16;
+  if (static_cast<i64>(sizeof(k_bwd_db_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_db_reduce::Shared);
+  if (static_cast<i64>(sizeof(k_bwd_dW_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_dW_reduce::Shared);
+  return bytes;
+}
+static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_22(
-    const f32* __restrict__ w0_c51_0,
-    i64 w1_c51_0_count,
-    const f32* __restrict__ w2_c51_1,
-    i64 w3_c51_1_count,
-    const f32* __restrict__ w4_c51_2,
-    i64 w5_c51_2_count,
-    const f32* __restrict__ w6_c51_3,
-    i64 w7_c51_3_count,
-    const f32* __restrict__ w8_iqn,
-    f32* __restrict__ w9_target_q,
-    i64 w10_B,
-    i64 w11_grid,
-    const f32* __restrict__ w12_limit_slot,
-    const f32* __restrict__ w13_limit_triple,
-    i64 w14_limit_floor,
-    const f32* __restrict__ w15_x_0,
-    i64 w16_x_0_count,
-    f32* __restrict__ w17_y_0,
-    i64 w18_y_0_count,
-    i64 w19_n,
-    i64 w20_grid) {
-  unsigned char* const shared = nullptr;
+    const f32* __restrict__ w0_d,
+    f32* __restrict__ w1_db,
+    f32* __restrict__ w2_partials,
+    u32* __restrict__ w3_ticket,
+    i64 w4_grid,
+    const f32* __restrict__ w5_a,
+    const f32* __restrict__ w6_d,
+    f32* __restrict__ w7_dw,
+    f32* __restrict__ w8_partials,
+    u32* __restrict__ w9_ticket,
+    i64 w10_grid,
+    const f32* __restrict__ w11_d,
+    f32* __restrict__ w12_db,
+    f32* __restrict__ w13_partials,
+    u32* __restrict__ w14_ticket,
+    i64 w15_grid,
+    const f32* __restrict__ w16_a,
+    const f32* __restrict__ w17_d,
+    f32* __restrict__ w18_dw,
+    f32* __restrict__ w19_partials,
+    u32* __restrict__ w20_ticket,
+    i64 w21_grid,
+    const f32* __restrict__ w22_d,
+    f32* __restrict__ w23_db,
+    f32* __restrict__ w24_partials,
+    u32* __restrict__ w25_ticket,
+    i64 w26_grid,
+    const f32* __restrict__ w27_a,
+    const f32* __restrict__ w28_d,
+    f32* __restrict__ w29_dw,
+    f32* __restrict__ w30_partials,
+    u32* __restrict__ w31_ticket,
+    i64 w32_grid,
+    const f32* __restrict__ w33_d,
+    f32* __restrict__ w34_db,
+    f32* __restrict__ w35_partials,
+    u32* __restrict__ w36_ticket,
+    i64 w37_grid,
+    const f32* __restrict__ w38_a,
+    const f32* __restrict__ w39_d,
+    f32* __restrict__ w40_dw,
+    f32* __restrict__ w41_partials,
+    u32* __restrict__ w42_ticket,
+    i64 w43_grid,
+    const f32* __restrict__ w44_d,
+    f32* __restrict__ w45_db,
+    f32* __restrict__ w46_partials,
+    u32* __restrict__ w47_ticket,
+    i64 w48_grid,
+    const f32* __restrict__ w49_a,
+    const f32* __restrict__ w50_d,
+    f32* __restrict__ w51_dw,
+    f32* __restrict__ w52_partials,
+    u32* __restrict__ w53_ticket,
+    i64 w54_grid,
+    const f32* __restrict__ w55_d,
+    f32* __restrict__ w56_db,
+    f32* __restrict__ w57_partials,
+    u32* __restrict__ w58_ticket,
+    i64 w59_grid,
+    const f32* __restrict__ w60_a,
+    const f32* __restrict__ w61_d,
+    f32* __restrict__ w62_dw,
+    f32* __restrict__ w63_partials,
+    u32* __restrict__ w64_ticket,
+    i64 w65_grid) {
+  __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // denoised_target
-  if (at < w11_grid) {
-    Block<256> block(at, w11_grid, shared);
-    k_denoised_target::body<256, sizes::T0M0_R, 4>(
+  // bwd_db_reduce
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
         block,
-        Many<In<f32>, 4>{{w0_c51_0, w2_c51_1, w4_c51_2, w6_c51_3}, {w1_c51_0_count, w3_c51_1_count, w5_c51_2_count, w7_c51_3_count}},
-        w8_iqn,
-        w9_target_q,
-        w10_B);
+        w0_d,
+        w1_db,
+        w2_partials,
+        Ticket(w3_ticket));
     return;
   }
-  at -= w11_grid;
-  // sanitise
-  if (at < w20_grid) {
-    Block<256> block(at, w20_grid, shared);
-    k_sanitise::body<256, 1, 1>(
+  at -= w4_grid;
+  // bwd_dW_reduce
+  if (at < w10_grid) {
+    Block<256> block(at, w10_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
         block,
-        Bound(w12_limit_slot, w13_limit_triple, w14_limit_floor),
-        Many<In<f32>, 1>{{w15_x_0}, {w16_x_0_count}},
-        Many<Out<f32>, 1>{{w17_y_0}, {w18_y_0_count}},
-        w19_n);
+        w5_a,
+        w6_d,
+        w7_dw,
+        w8_partials,
+        Ticket(w9_ticket));
+    return;
+  }
+  at -= w10_grid;
+  // bwd_db_reduce
+  if (at < w15_grid) {
+    Block<256> block(at, w15_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+        block,
+        w11_d,
+        w12_db,
+        w13_partials,
+        Ticket(w14_ticket));
+    return;
+  }
+  at -= w15_grid;
+  // bwd_dW_reduce
+  if (at < w21_grid) {
+    Block<256> block(at, w21_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+        block,
+        w16_a,
+        w17_d,
+        w18_dw,
+        w19_partials,
+        Ticket(w20_ticket));
+    return;
+  }
+  at -= w21_grid;
+  // bwd_db_reduce
+  if (at < w26_grid) {
+    Block<256> block(at, w26_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+        block,
+        w22_d,
+        w23_db,
+        w24_partials,
+        Ticket(w25_ticket));
+    return;
+  }
+  at -= w26_grid;
+  // bwd_dW_reduce
+  if (at < w32_grid) {
+    Block<256> block(at, w32_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+        block,
+        w27_a,
+        w28_d,
+        w29_dw,
+        w30_partials,
+        Ticket(w31_ticket));
+    return;
+  }
+  at -= w32_grid;
+  // bwd_db_reduce
+  if (at < w37_grid) {
+    Block<256> block(at, w37_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+        block,
+        w33_d,
+        w34_db,
+        w35_partials,
+        Ticket(w36_ticket));
+    return;
+  }
+  at -= w37_grid;
+  // bwd_dW_reduce
+  if (at < w43_grid) {
+    Block<256> block(at, w43_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
+        block,
+        w38_a,
+        w39_d,
+        w40_dw,
+        w41_partials,
+        Ticket(w42_ticket));
+    return;
+  }
+  at -= w43_grid;
+  // bwd_db_reduce
+  if (at < w48_grid) {
+    Block<256> block(at, w48_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
+        block,
+        w44_d,
+        w45_db,
+        w46_partials,
+        Ticket(w47_ticket));
+    return;
+  }
+  at -= w48_grid;
+  // bwd_dW_reduce
+  if (at < w54_grid) {
+    Block<256> block(at, w54_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+        block,
+        w49_a,
+        w50_d,
+        w51_dw,
+        w52_partials,
+        Ticket(w53_ticket));
+    return;
+  }
+  at -= w54_grid;
+  // bwd_db_reduce
+  if (at < w59_grid) {
+    Block<256> block(at, w59_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
+        block,
+        w55_d,
+        w56_db,
+        w57_partials,
+        Ticket(w58_ticket));
+    return;
+  }
+  at -= w59_grid;
+  // bwd_dW_reduce
+  if (at < w65_grid) {
+    Block<256> block(at, w65_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
+        block,
+        w60_a,
+        w61_d,
+        w62_dw,
+        w63_partials,
+        Ticket(w64_ticket));
     return;
   }
 }
@@ -64,26 +243,142 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_22(
 extern "C" void train_fused_22(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // denoised_target
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(11), 0, [&](auto& block) {
-        k_denoised_target::body<256, sizes::T0M0_R, 4>(
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(4), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
             block,
-            Many<In<f32>, 4>{{w.in<f32>(0), w.in<f32>(2), w.in<f32>(4), w.in<f32>(6)}, {w.integer(1), w.integer(3), w.integer(5), w.integer(7)}},
-            w.in<f32>(8),
-            w.out<f32>(9),
-            w.integer(10));
+            w.in<f32>(0),
+            w.out<f32>(1),
+            w.out<f32>(2),
+            w.ticket(3));
       });
-  start += w.integer(11);
-  // sanitise
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(20), 0, [&](auto& block) {
-        k_sanitise::body<256, 1, 1>(
+  start += w.integer(4);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(10), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
             block,
-            w.bound(12),
-            Many<In<f32>, 1>{{w.in<f32>(15)}, {w.integer(16)}},
-            Many<Out<f32>, 1>{{w.out<f32>(17)}, {w.integer(18)}},
-            w.integer(19));
+            w.in<f32>(5),
+            w.in<f32>(6),
+            w.out<f32>(7),
+            w.out<f32>(8),
+            w.ticket(9));
+      });
+  start += w.integer(10);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(15), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+            block,
+            w.in<f32>(11),
+            w.out<f32>(12),
+            w.out<f32>(13),
+            w.ticket(14));
+      });
+  start += w.integer(15);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(21), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+            block,
+            w.in<f32>(16),
+            w.in<f32>(17),
+            w.out<f32>(18),
+            w.out<f32>(19),
+            w.ticket(20));
+      });
+  start += w.integer(21);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(26), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+            block,
+            w.in<f32>(22),
+            w.out<f32>(23),
+            w.out<f32>(24),
+            w.ticket(25));
+      });
+  start += w.integer(26);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(32), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+            block,
+            w.in<f32>(27),
+            w.in<f32>(28),
+            w.out<f32>(29),
+            w.out<f32>(30),
+            w.ticket(31));
+      });
+  start += w.integer(32);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(37), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+            block,
+            w.in<f32>(33),
+            w.out<f32>(34),
+            w.out<f32>(35),
+            w.ticket(36));
+      });
+  start += w.integer(37);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(43), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
+            block,
+            w.in<f32>(38),
+            w.in<f32>(39),
+            w.out<f32>(40),
+            w.out<f32>(41),
+            w.ticket(42));
+      });
+  start += w.integer(43);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(48), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
+            block,
+            w.in<f32>(44),
+            w.out<f32>(45),
+            w.out<f32>(46),
+            w.ticket(47));
+      });
+  start += w.integer(48);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(54), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+            block,
+            w.in<f32>(49),
+            w.in<f32>(50),
+            w.out<f32>(51),
+            w.out<f32>(52),
+            w.ticket(53));
+      });
+  start += w.integer(54);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(59), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
+            block,
+            w.in<f32>(55),
+            w.out<f32>(56),
+            w.out<f32>(57),
+            w.ticket(58));
+      });
+  start += w.integer(59);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(65), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
+            block,
+            w.in<f32>(60),
+            w.in<f32>(61),
+            w.out<f32>(62),
+            w.out<f32>(63),
+            w.ticket(64));
       });
 }
 #endif

@@ -3,10 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/bounded_elu_grad.cuh"
-#include "../kernels/count_nonzero.cuh"
-#include "../kernels/curiosity_input.cuh"
-#include "../kernels/sanitise.cuh"
+#include "../kernels/linear_dx_add.cuh"
+#include "../kernels/linear_elu.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_23 {
@@ -15,90 +13,47 @@ namespace sizes = statics::train_fused_23;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_count_nonzero::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_count_nonzero::Pass0>);
+  if (static_cast<i64>(sizeof(k_linear_elu::Shared)) > bytes) bytes = sizeof(k_linear_elu::Shared);
+  if (static_cast<i64>(sizeof(k_linear_dx_add::Shared)) > bytes) bytes = sizeof(k_linear_dx_add::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
-static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_23(
-    const f32* __restrict__ w0_limit_slot,
-    const f32* __restrict__ w1_limit_triple,
-    i64 w2_limit_floor,
-    const f32* __restrict__ w3_x_0,
-    i64 w4_x_0_count,
-    f32* __restrict__ w5_y_0,
-    i64 w6_y_0_count,
-    i64 w7_n,
-    i64 w8_grid,
-    const i32* __restrict__ w9_x,
-    i64* __restrict__ w10_y,
-    i64 w11_n,
-    u8* __restrict__ w12_partials,
-    u32* __restrict__ w13_ticket,
-    i64 w14_grid,
-    const i32* __restrict__ w15_action,
-    const f32* __restrict__ w16_x,
-    f32* __restrict__ w17_y,
-    i64 w18_B,
-    i64 w19_grid,
-    f32* __restrict__ w20_dx,
-    const f32* __restrict__ w21_dy,
-    const f32* __restrict__ w22_limit_slot,
-    const f32* __restrict__ w23_limit_triple,
-    i64 w24_limit_floor,
-    const f32* __restrict__ w25_y,
-    i64 w26_n,
-    i64 w27_grid) {
+    const f32* __restrict__ w0_b,
+    const f32* __restrict__ w1_w,
+    const f32* __restrict__ w2_x,
+    f32* __restrict__ w3_y,
+    i64 w4_grid,
+    const f32* __restrict__ w5_add,
+    f32* __restrict__ w6_dx,
+    const f32* __restrict__ w7_dy,
+    const f32* __restrict__ w8_w,
+    i64 w9_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // sanitise
-  if (at < w8_grid) {
-    Block<256> block(at, w8_grid, shared);
-    k_sanitise::body<256, 1, 1>(
+  // linear_elu
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
         block,
-        Bound(w0_limit_slot, w1_limit_triple, w2_limit_floor),
-        Many<In<f32>, 1>{{w3_x_0}, {w4_x_0_count}},
-        Many<Out<f32>, 1>{{w5_y_0}, {w6_y_0_count}},
-        w7_n);
+        w0_b,
+        w1_w,
+        w2_x,
+        w3_y);
     return;
   }
-  at -= w8_grid;
-  // count_nonzero
-  if (at < w14_grid) {
-    Block<256> block(at, w14_grid, shared);
-    const k_count_nonzero::Args a0{
-        w9_x,
-        w10_y,
-        w11_n,
-        nullptr};
-    statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w12_partials, w13_ticket, a0);
-    return;
-  }
-  at -= w14_grid;
-  // curiosity_input
-  if (at < w19_grid) {
-    Block<256> block(at, w19_grid, shared);
-    k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
+  at -= w4_grid;
+  // linear_dx_add
+  if (at < w9_grid) {
+    Block<256> block(at, w9_grid, shared);
+    k_linear_dx_add::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
         block,
-        w15_action,
-        w16_x,
-        w17_y,
-        w18_B);
-    return;
-  }
-  at -= w19_grid;
-  // bounded_elu_grad
-  if (at < w27_grid) {
-    Block<256> block(at, w27_grid, shared);
-    k_bounded_elu_grad::body<256>(
-        block,
-        w20_dx,
-        w21_dy,
-        Bound(w22_limit_slot, w23_limit_triple, w24_limit_floor),
-        w25_y,
-        w26_n);
+        w5_add,
+        w6_dx,
+        w7_dy,
+        w8_w);
     return;
   }
 }
@@ -106,49 +61,26 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_23(
 extern "C" void train_fused_23(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // sanitise
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(8), 0, [&](auto& block) {
-        k_sanitise::body<256, 1, 1>(
-            block,
-            w.bound(0),
-            Many<In<f32>, 1>{{w.in<f32>(3)}, {w.integer(4)}},
-            Many<Out<f32>, 1>{{w.out<f32>(5)}, {w.integer(6)}},
-            w.integer(7));
-      });
-  start += w.integer(8);
-  // count_nonzero
+  // linear_elu
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(14), sizeof(StatisticsShared<256, k_count_nonzero::Pass0>), [&](auto& block) {
-        const k_count_nonzero::Args a0{
-            w.in<i32>(9),
-            w.out<i64>(10),
-            w.integer(11),
-            nullptr};
-        statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w.pointer<u8>(12), w.pointer<u32>(13), a0);
-      });
-  start += w.integer(14);
-  // curiosity_input
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(19), 0, [&](auto& block) {
-        k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
+      first_block, last_block, start, w.integer(4), sizeof(k_linear_elu::Shared), [&](auto& block) {
+        k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
             block,
-            w.in<i32>(15),
-            w.in<f32>(16),
-            w.out<f32>(17),
-            w.integer(18));
+            w.in<f32>(0),
+            w.in<f32>(1),
+            w.in<f32>(2),
+            w.out<f32>(3));
       });
-  start += w.integer(19);
-  // bounded_elu_grad
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(27), 0, [&](auto& block) {
-        k_bounded_elu_grad::body<256>(
+  start += w.integer(4);
+  // linear_dx_add
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(9), sizeof(k_linear_dx_add::Shared), [&](auto& block) {
+        k_linear_dx_add::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
             block,
-            w.out<f32>(20),
-            w.in<f32>(21),
-            w.bound(22),
-            w.in<f32>(25),
-            w.integer(26));
+            w.in<f32>(5),
+            w.out<f32>(6),
+            w.in<f32>(7),
+            w.in<f32>(8));
       });
 }
 #endif

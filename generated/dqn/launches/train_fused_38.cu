@@ -3,21 +3,15 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/column_mean_abs.cuh"
 #include "../kernels/p99_abs.cuh"
-#include "../kernels/rms.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_38 {
 
-namespace sizes = statics::train_fused_38;
-
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -70,85 +64,66 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
     f32* __restrict__ w42_y,
     i64 w43_n,
     u32* __restrict__ w44_carry,
-    const f32* __restrict__ w45_x_0,
-    i64 w46_x_0_count,
-    f32* __restrict__ w47_y,
-    i64 w48_n,
-    u8* __restrict__ w49_partials,
-    u32* __restrict__ w50_ticket,
-    i64 w51_grid,
-    const f32* __restrict__ w52_x_0,
-    i64 w53_x_0_count,
-    const f32* __restrict__ w54_x_1,
-    i64 w55_x_1_count,
-    f32* __restrict__ w56_y,
-    i64 w57_n,
-    u32* __restrict__ w58_carry,
-    u8* __restrict__ w59_partials,
-    u32* __restrict__ w60_ticket,
-    i64 w61_grid,
-    const f32* __restrict__ w62_x,
-    f32* __restrict__ w63_y,
-    i64 w64_n,
-    const f32* __restrict__ w65_x,
-    f32* __restrict__ w66_y,
-    i64 w67_n,
-    const f32* __restrict__ w68_x,
-    f32* __restrict__ w69_y,
-    i64 w70_n,
-    const f32* __restrict__ w71_x,
+    u8* __restrict__ w45_partials,
+    u32* __restrict__ w46_ticket,
+    i64 w47_grid,
+    const f32* __restrict__ w48_x_0,
+    i64 w49_x_0_count,
+    f32* __restrict__ w50_y,
+    i64 w51_n,
+    u32* __restrict__ w52_carry,
+    u8* __restrict__ w53_partials,
+    u32* __restrict__ w54_ticket,
+    i64 w55_grid,
+    const f32* __restrict__ w56_x_0,
+    i64 w57_x_0_count,
+    const f32* __restrict__ w58_x_1,
+    i64 w59_x_1_count,
+    const f32* __restrict__ w60_x_2,
+    i64 w61_x_2_count,
+    const f32* __restrict__ w62_x_3,
+    i64 w63_x_3_count,
+    f32* __restrict__ w64_y,
+    i64 w65_n,
+    u32* __restrict__ w66_carry,
+    u8* __restrict__ w67_partials,
+    u32* __restrict__ w68_ticket,
+    i64 w69_grid,
+    const f32* __restrict__ w70_x_0,
+    i64 w71_x_0_count,
     f32* __restrict__ w72_y,
     i64 w73_n,
-    const f32* __restrict__ w74_x,
-    f32* __restrict__ w75_y,
-    i64 w76_n,
-    const f32* __restrict__ w77_x,
-    f32* __restrict__ w78_y,
-    i64 w79_n,
-    u8* __restrict__ w80_partials,
-    u32* __restrict__ w81_ticket,
-    i64 w82_grid,
-    const f32* __restrict__ w83_x_0,
-    i64 w84_x_0_count,
-    f32* __restrict__ w85_y,
-    i64 w86_n,
-    u32* __restrict__ w87_carry,
-    u8* __restrict__ w88_partials,
-    u32* __restrict__ w89_ticket,
-    i64 w90_grid,
-    const f32* __restrict__ w91_x_0,
-    i64 w92_x_0_count,
-    f32* __restrict__ w93_y,
-    i64 w94_n,
-    u32* __restrict__ w95_carry,
-    u8* __restrict__ w96_partials,
-    u32* __restrict__ w97_ticket,
-    i64 w98_grid,
-    const f32* __restrict__ w99_x_0,
-    i64 w100_x_0_count,
-    f32* __restrict__ w101_y,
-    i64 w102_n,
-    u32* __restrict__ w103_carry,
-    u8* __restrict__ w104_partials,
-    u32* __restrict__ w105_ticket,
-    i64 w106_grid,
-    const f32* __restrict__ w107_x_0,
-    i64 w108_x_0_count,
-    const f32* __restrict__ w109_x_1,
-    i64 w110_x_1_count,
-    const f32* __restrict__ w111_x_2,
-    i64 w112_x_2_count,
-    const f32* __restrict__ w113_x_3,
-    i64 w114_x_3_count,
-    f32* __restrict__ w115_y,
-    i64 w116_n,
-    u32* __restrict__ w117_carry,
-    u8* __restrict__ w118_partials,
-    u32* __restrict__ w119_ticket,
-    i64 w120_grid) {
+    u32* __restrict__ w74_carry,
+    u8* __restrict__ w75_partials,
+    u32* __restrict__ w76_ticket,
+    i64 w77_grid,
+    const f32* __restrict__ w78_x_0,
+    i64 w79_x_0_count,
+    f32* __restrict__ w80_y,
+    i64 w81_n,
+    u32* __restrict__ w82_carry,
+    u8* __restrict__ w83_partials,
+    u32* __restrict__ w84_ticket,
+    i64 w85_grid,
+    const f32* __restrict__ w86_x_0,
+    i64 w87_x_0_count,
+    f32* __restrict__ w88_y,
+    i64 w89_n,
+    u32* __restrict__ w90_carry,
+    u8* __restrict__ w91_partials,
+    u32* __restrict__ w92_ticket,
+    i64 w93_grid,
+    const f32* __restrict__ w94_x_0,
+    i64 w95_x_0_count,
+    f32* __restrict__ w96_y,
+    i64 w97_n,
+    u32* __restrict__ w98_carry,
+    u8* __restrict__ w99_partials,
+    u32* __restrict__ w100_ticket,
+    i64 w101_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -156,11 +131,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -168,11 +143,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w10_y,
         w11_n,
         w12_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
   at -= w15_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w23_grid) {
     Block<256> block(at, w23_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -180,11 +155,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w18_y,
         w19_n,
         w20_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w21_partials, w22_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
   at -= w23_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w31_grid) {
     Block<256> block(at, w31_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -192,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w26_y,
         w27_n,
         w28_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w29_partials, w30_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w29_partials, w30_ticket, a0);
     return;
   }
   at -= w31_grid;
@@ -208,117 +183,87 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
     return;
   }
   at -= w39_grid;
-  // p99_abs + rms, pass 0
-  if (at < w51_grid) {
-    Block<256> block(at, w51_grid, shared);
+  // p99_abs, pass 0
+  if (at < w47_grid) {
+    Block<256> block(at, w47_grid, shared);
     const k_p99_abs::Args<1> a0{
         Many<In<f32>, 1>{{w40_x_0}, {w41_x_0_count}},
         w42_y,
         w43_n,
         w44_carry};
-    const k_rms::Args<1> a1{
-        Many<In<f32>, 1>{{w45_x_0}, {w46_x_0_count}},
-        w47_y,
-        w48_n,
-        nullptr};
-    statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w49_partials, w50_ticket, a0, a1);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w45_partials, w46_ticket, a0);
     return;
   }
-  at -= w51_grid;
+  at -= w47_grid;
+  // p99_abs, pass 1
+  if (at < w55_grid) {
+    Block<256> block(at, w55_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w48_x_0}, {w49_x_0_count}},
+        w50_y,
+        w51_n,
+        w52_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w53_partials, w54_ticket, a0);
+    return;
+  }
+  at -= w55_grid;
   // p99_abs, pass 0
-  if (at < w61_grid) {
-    Block<256> block(at, w61_grid, shared);
-    const k_p99_abs::Args<2> a0{
-        Many<In<f32>, 2>{{w52_x_0, w54_x_1}, {w53_x_0_count, w55_x_1_count}},
-        w56_y,
-        w57_n,
-        w58_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w59_partials, w60_ticket, a0);
+  if (at < w69_grid) {
+    Block<256> block(at, w69_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w56_x_0, w58_x_1, w60_x_2, w62_x_3}, {w57_x_0_count, w59_x_1_count, w61_x_2_count, w63_x_3_count}},
+        w64_y,
+        w65_n,
+        w66_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w67_partials, w68_ticket, a0);
     return;
   }
-  at -= w61_grid;
-  // column_mean_abs
-  if (at < w82_grid) {
-    Block<256> block(at, w82_grid, shared);
-    const k_column_mean_abs::Args<sizes::T7M0_C, sizes::T7M0_COLUMN> a0{
-        w62_x,
-        w63_y,
-        w64_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T7M1_C, sizes::T7M1_COLUMN> a1{
-        w65_x,
-        w66_y,
-        w67_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T7M2_C, sizes::T7M2_COLUMN> a2{
-        w68_x,
-        w69_y,
-        w70_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T7M3_C, sizes::T7M3_COLUMN> a3{
-        w71_x,
+  at -= w69_grid;
+  // p99_abs, pass 1
+  if (at < w77_grid) {
+    Block<256> block(at, w77_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w70_x_0}, {w71_x_0_count}},
         w72_y,
         w73_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T7M4_C, sizes::T7M4_COLUMN> a4{
-        w74_x,
-        w75_y,
-        w76_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T7M5_C, sizes::T7M5_COLUMN> a5{
-        w77_x,
-        w78_y,
-        w79_n,
-        nullptr};
-    statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w80_partials, w81_ticket, a0, a1, a2, a3, a4, a5);
+        w74_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w75_partials, w76_ticket, a0);
     return;
   }
-  at -= w82_grid;
-  // p99_abs, pass 0
-  if (at < w90_grid) {
-    Block<256> block(at, w90_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w83_x_0}, {w84_x_0_count}},
-        w85_y,
-        w86_n,
-        w87_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w88_partials, w89_ticket, a0);
-    return;
-  }
-  at -= w90_grid;
+  at -= w77_grid;
   // p99_abs, pass 1
-  if (at < w98_grid) {
-    Block<256> block(at, w98_grid, shared);
+  if (at < w85_grid) {
+    Block<256> block(at, w85_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w91_x_0}, {w92_x_0_count}},
-        w93_y,
-        w94_n,
-        w95_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w96_partials, w97_ticket, a0);
+        Many<In<f32>, 1>{{w78_x_0}, {w79_x_0_count}},
+        w80_y,
+        w81_n,
+        w82_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w83_partials, w84_ticket, a0);
     return;
   }
-  at -= w98_grid;
+  at -= w85_grid;
   // p99_abs, pass 1
-  if (at < w106_grid) {
-    Block<256> block(at, w106_grid, shared);
+  if (at < w93_grid) {
+    Block<256> block(at, w93_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w99_x_0}, {w100_x_0_count}},
-        w101_y,
-        w102_n,
-        w103_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w104_partials, w105_ticket, a0);
+        Many<In<f32>, 1>{{w86_x_0}, {w87_x_0_count}},
+        w88_y,
+        w89_n,
+        w90_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w91_partials, w92_ticket, a0);
     return;
   }
-  at -= w106_grid;
+  at -= w93_grid;
   // p99_abs, pass 1
-  if (at < w120_grid) {
-    Block<256> block(at, w120_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w107_x_0, w109_x_1, w111_x_2, w113_x_3}, {w108_x_0_count, w110_x_1_count, w112_x_2_count, w114_x_3_count}},
-        w115_y,
-        w116_n,
-        w117_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w118_partials, w119_ticket, a0);
+  if (at < w101_grid) {
+    Block<256> block(at, w101_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w94_x_0}, {w95_x_0_count}},
+        w96_y,
+        w97_n,
+        w98_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w99_partials, w100_ticket, a0);
     return;
   }
 }
@@ -326,48 +271,48 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
 extern "C" void train_fused_38(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
             w.out<f32>(10),
             w.integer(11),
             w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
   start += w.integer(15);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
             w.out<f32>(18),
             w.integer(19),
             w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
   start += w.integer(23);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
             w.out<f32>(26),
             w.integer(27),
             w.pointer<u32>(28)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
       });
   start += w.integer(31);
   // p99_abs, pass 0
@@ -381,111 +326,81 @@ extern "C" void train_fused_38(const u64* words, const i64* counts, i64 first_bl
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(37), w.pointer<u32>(38), a0);
       });
   start += w.integer(39);
-  // p99_abs + rms, pass 0
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(51), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(47), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
             w.out<f32>(42),
             w.integer(43),
             w.pointer<u32>(44)};
-        const k_rms::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(45)}, {w.integer(46)}},
-            w.out<f32>(47),
-            w.integer(48),
-            nullptr};
-        statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w.pointer<u8>(49), w.pointer<u32>(50), a0, a1);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(45), w.pointer<u32>(46), a0);
       });
-  start += w.integer(51);
+  start += w.integer(47);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(55), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}},
+            w.out<f32>(50),
+            w.integer(51),
+            w.pointer<u32>(52)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(53), w.pointer<u32>(54), a0);
+      });
+  start += w.integer(55);
   // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(61), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<2> a0{
-            Many<In<f32>, 2>{{w.in<f32>(52), w.in<f32>(54)}, {w.integer(53), w.integer(55)}},
-            w.out<f32>(56),
-            w.integer(57),
-            w.pointer<u32>(58)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(59), w.pointer<u32>(60), a0);
+      first_block, last_block, start, w.integer(69), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(56), w.in<f32>(58), w.in<f32>(60), w.in<f32>(62)}, {w.integer(57), w.integer(59), w.integer(61), w.integer(63)}},
+            w.out<f32>(64),
+            w.integer(65),
+            w.pointer<u32>(66)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(67), w.pointer<u32>(68), a0);
       });
-  start += w.integer(61);
-  // column_mean_abs
+  start += w.integer(69);
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(82), sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>), [&](auto& block) {
-        const k_column_mean_abs::Args<sizes::T7M0_C, sizes::T7M0_COLUMN> a0{
-            w.in<f32>(62),
-            w.out<f32>(63),
-            w.integer(64),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T7M1_C, sizes::T7M1_COLUMN> a1{
-            w.in<f32>(65),
-            w.out<f32>(66),
-            w.integer(67),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T7M2_C, sizes::T7M2_COLUMN> a2{
-            w.in<f32>(68),
-            w.out<f32>(69),
-            w.integer(70),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T7M3_C, sizes::T7M3_COLUMN> a3{
-            w.in<f32>(71),
+      first_block, last_block, start, w.integer(77), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(70)}, {w.integer(71)}},
             w.out<f32>(72),
             w.integer(73),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T7M4_C, sizes::T7M4_COLUMN> a4{
-            w.in<f32>(74),
-            w.out<f32>(75),
-            w.integer(76),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T7M5_C, sizes::T7M5_COLUMN> a5{
-            w.in<f32>(77),
-            w.out<f32>(78),
-            w.integer(79),
-            nullptr};
-        statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w.pointer<u8>(80), w.pointer<u32>(81), a0, a1, a2, a3, a4, a5);
+            w.pointer<u32>(74)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(75), w.pointer<u32>(76), a0);
       });
-  start += w.integer(82);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(90), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(83)}, {w.integer(84)}},
-            w.out<f32>(85),
-            w.integer(86),
-            w.pointer<u32>(87)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(88), w.pointer<u32>(89), a0);
-      });
-  start += w.integer(90);
+  start += w.integer(77);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(98), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(85), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(91)}, {w.integer(92)}},
-            w.out<f32>(93),
-            w.integer(94),
-            w.pointer<u32>(95)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(96), w.pointer<u32>(97), a0);
+            Many<In<f32>, 1>{{w.in<f32>(78)}, {w.integer(79)}},
+            w.out<f32>(80),
+            w.integer(81),
+            w.pointer<u32>(82)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(83), w.pointer<u32>(84), a0);
       });
-  start += w.integer(98);
+  start += w.integer(85);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(106), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(93), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(99)}, {w.integer(100)}},
-            w.out<f32>(101),
-            w.integer(102),
-            w.pointer<u32>(103)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(104), w.pointer<u32>(105), a0);
+            Many<In<f32>, 1>{{w.in<f32>(86)}, {w.integer(87)}},
+            w.out<f32>(88),
+            w.integer(89),
+            w.pointer<u32>(90)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(91), w.pointer<u32>(92), a0);
       });
-  start += w.integer(106);
+  start += w.integer(93);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(120), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(107), w.in<f32>(109), w.in<f32>(111), w.in<f32>(113)}, {w.integer(108), w.integer(110), w.integer(112), w.integer(114)}},
-            w.out<f32>(115),
-            w.integer(116),
-            w.pointer<u32>(117)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(118), w.pointer<u32>(119), a0);
+      first_block, last_block, start, w.integer(101), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(94)}, {w.integer(95)}},
+            w.out<f32>(96),
+            w.integer(97),
+            w.pointer<u32>(98)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(99), w.pointer<u32>(100), a0);
       });
 }
 #endif

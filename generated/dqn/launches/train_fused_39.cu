@@ -3,7 +3,7 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/clamp_group.cuh"
+#include "../kernels/decay_rate.cuh"
 #include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
@@ -11,8 +11,9 @@ namespace entry_train_fused_39 {
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -38,164 +39,129 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_39(
     i64 w15_grid,
     const f32* __restrict__ w16_x_0,
     i64 w17_x_0_count,
-    const f32* __restrict__ w18_x_1,
-    i64 w19_x_1_count,
-    const f32* __restrict__ w20_x_2,
-    i64 w21_x_2_count,
-    const f32* __restrict__ w22_x_3,
-    i64 w23_x_3_count,
-    f32* __restrict__ w24_y,
-    i64 w25_n,
-    u32* __restrict__ w26_carry,
-    u8* __restrict__ w27_partials,
-    u32* __restrict__ w28_ticket,
-    i64 w29_grid,
-    f32* __restrict__ w30_m_0,
-    i64 w31_m_0_count,
-    const f32* __restrict__ w32_m_limit_slot,
-    const f32* __restrict__ w33_m_limit_triple,
-    i64 w34_m_limit_floor,
-    f32* __restrict__ w35_rate,
-    f32* __restrict__ w36_rate_deficit,
-    f32* __restrict__ w37_v_0,
-    i64 w38_v_0_count,
-    const f32* __restrict__ w39_v_limit_slot,
-    const f32* __restrict__ w40_v_limit_triple,
-    i64 w41_v_limit_floor,
-    f32* __restrict__ w42_w_0,
-    i64 w43_w_0_count,
-    const f32* __restrict__ w44_w_limit_slot,
-    const f32* __restrict__ w45_w_limit_triple,
-    i64 w46_w_limit_floor,
-    i64* __restrict__ w47_counts,
-    u32* __restrict__ w48_ticket,
-    i64 w49_n,
-    i64 w50_grid,
-    f32* __restrict__ w51_m_0,
-    i64 w52_m_0_count,
-    const f32* __restrict__ w53_m_limit_slot,
-    const f32* __restrict__ w54_m_limit_triple,
-    i64 w55_m_limit_floor,
-    f32* __restrict__ w56_rate,
-    f32* __restrict__ w57_rate_deficit,
-    f32* __restrict__ w58_v_0,
-    i64 w59_v_0_count,
-    const f32* __restrict__ w60_v_limit_slot,
-    const f32* __restrict__ w61_v_limit_triple,
-    i64 w62_v_limit_floor,
-    f32* __restrict__ w63_w_0,
-    i64 w64_w_0_count,
-    const f32* __restrict__ w65_w_limit_slot,
-    const f32* __restrict__ w66_w_limit_triple,
-    i64 w67_w_limit_floor,
-    i64* __restrict__ w68_counts,
-    u32* __restrict__ w69_ticket,
-    i64 w70_n,
-    i64 w71_grid,
-    const f32* __restrict__ w72_x_0,
-    i64 w73_x_0_count,
-    f32* __restrict__ w74_y,
-    i64 w75_n,
-    u32* __restrict__ w76_carry,
-    u8* __restrict__ w77_partials,
-    u32* __restrict__ w78_ticket,
-    i64 w79_grid,
-    f32* __restrict__ w80_m_0,
-    i64 w81_m_0_count,
-    const f32* __restrict__ w82_m_limit_slot,
-    const f32* __restrict__ w83_m_limit_triple,
-    i64 w84_m_limit_floor,
-    f32* __restrict__ w85_rate,
-    f32* __restrict__ w86_rate_deficit,
-    f32* __restrict__ w87_v_0,
-    i64 w88_v_0_count,
-    const f32* __restrict__ w89_v_limit_slot,
-    const f32* __restrict__ w90_v_limit_triple,
-    i64 w91_v_limit_floor,
-    f32* __restrict__ w92_w_0,
-    i64 w93_w_0_count,
-    const f32* __restrict__ w94_w_limit_slot,
-    const f32* __restrict__ w95_w_limit_triple,
-    i64 w96_w_limit_floor,
-    i64* __restrict__ w97_counts,
-    u32* __restrict__ w98_ticket,
-    i64 w99_n,
-    i64 w100_grid,
-    f32* __restrict__ w101_m_0,
-    i64 w102_m_0_count,
-    const f32* __restrict__ w103_m_limit_slot,
-    const f32* __restrict__ w104_m_limit_triple,
-    i64 w105_m_limit_floor,
-    f32* __restrict__ w106_rate,
-    f32* __restrict__ w107_rate_deficit,
-    f32* __restrict__ w108_v_0,
-    i64 w109_v_0_count,
-    const f32* __restrict__ w110_v_limit_slot,
-    const f32* __restrict__ w111_v_limit_triple,
-    i64 w112_v_limit_floor,
-    f32* __restrict__ w113_w_0,
-    i64 w114_w_0_count,
-    const f32* __restrict__ w115_w_limit_slot,
-    const f32* __restrict__ w116_w_limit_triple,
-    i64 w117_w_limit_floor,
-    i64* __restrict__ w118_counts,
-    u32* __restrict__ w119_ticket,
-    i64 w120_n,
+    f32* __restrict__ w18_y,
+    i64 w19_n,
+    u32* __restrict__ w20_carry,
+    u8* __restrict__ w21_partials,
+    u32* __restrict__ w22_ticket,
+    i64 w23_grid,
+    const f32* __restrict__ w24_x_0,
+    i64 w25_x_0_count,
+    const f32* __restrict__ w26_x_1,
+    i64 w27_x_1_count,
+    const f32* __restrict__ w28_x_2,
+    i64 w29_x_2_count,
+    const f32* __restrict__ w30_x_3,
+    i64 w31_x_3_count,
+    f32* __restrict__ w32_y,
+    i64 w33_n,
+    u32* __restrict__ w34_carry,
+    u8* __restrict__ w35_partials,
+    u32* __restrict__ w36_ticket,
+    i64 w37_grid,
+    const f32* __restrict__ w38_g_0,
+    i64 w39_g_0_count,
+    const f32* __restrict__ w40_w_0,
+    i64 w41_w_0_count,
+    f32* __restrict__ w42_y,
+    i64 w43_n,
+    const f32* __restrict__ w44_x_0,
+    i64 w45_x_0_count,
+    f32* __restrict__ w46_y,
+    i64 w47_n,
+    u32* __restrict__ w48_carry,
+    u8* __restrict__ w49_partials,
+    u32* __restrict__ w50_ticket,
+    i64 w51_grid,
+    const f32* __restrict__ w52_g_0,
+    i64 w53_g_0_count,
+    const f32* __restrict__ w54_w_0,
+    i64 w55_w_0_count,
+    f32* __restrict__ w56_y,
+    i64 w57_n,
+    const f32* __restrict__ w58_x_0,
+    i64 w59_x_0_count,
+    f32* __restrict__ w60_y,
+    i64 w61_n,
+    u32* __restrict__ w62_carry,
+    u8* __restrict__ w63_partials,
+    u32* __restrict__ w64_ticket,
+    i64 w65_grid,
+    const f32* __restrict__ w66_g_0,
+    i64 w67_g_0_count,
+    const f32* __restrict__ w68_g_1,
+    i64 w69_g_1_count,
+    const f32* __restrict__ w70_g_2,
+    i64 w71_g_2_count,
+    const f32* __restrict__ w72_g_3,
+    i64 w73_g_3_count,
+    const f32* __restrict__ w74_w_0,
+    i64 w75_w_0_count,
+    const f32* __restrict__ w76_w_1,
+    i64 w77_w_1_count,
+    const f32* __restrict__ w78_w_2,
+    i64 w79_w_2_count,
+    const f32* __restrict__ w80_w_3,
+    i64 w81_w_3_count,
+    f32* __restrict__ w82_y,
+    i64 w83_n,
+    const f32* __restrict__ w84_x_0,
+    i64 w85_x_0_count,
+    const f32* __restrict__ w86_x_1,
+    i64 w87_x_1_count,
+    const f32* __restrict__ w88_x_2,
+    i64 w89_x_2_count,
+    const f32* __restrict__ w90_x_3,
+    i64 w91_x_3_count,
+    f32* __restrict__ w92_y,
+    i64 w93_n,
+    u32* __restrict__ w94_carry,
+    u8* __restrict__ w95_partials,
+    u32* __restrict__ w96_ticket,
+    i64 w97_grid,
+    const f32* __restrict__ w98_x_0,
+    i64 w99_x_0_count,
+    f32* __restrict__ w100_y,
+    i64 w101_n,
+    u32* __restrict__ w102_carry,
+    u8* __restrict__ w103_partials,
+    u32* __restrict__ w104_ticket,
+    i64 w105_grid,
+    const f32* __restrict__ w106_x_0,
+    i64 w107_x_0_count,
+    f32* __restrict__ w108_y,
+    i64 w109_n,
+    u32* __restrict__ w110_carry,
+    u8* __restrict__ w111_partials,
+    u32* __restrict__ w112_ticket,
+    i64 w113_grid,
+    const f32* __restrict__ w114_x_0,
+    i64 w115_x_0_count,
+    f32* __restrict__ w116_y,
+    i64 w117_n,
+    u32* __restrict__ w118_carry,
+    u8* __restrict__ w119_partials,
+    u32* __restrict__ w120_ticket,
     i64 w121_grid,
-    f32* __restrict__ w122_m_0,
-    i64 w123_m_0_count,
-    const f32* __restrict__ w124_m_limit_slot,
-    const f32* __restrict__ w125_m_limit_triple,
-    i64 w126_m_limit_floor,
-    f32* __restrict__ w127_rate,
-    f32* __restrict__ w128_rate_deficit,
-    f32* __restrict__ w129_v_0,
-    i64 w130_v_0_count,
-    const f32* __restrict__ w131_v_limit_slot,
-    const f32* __restrict__ w132_v_limit_triple,
-    i64 w133_v_limit_floor,
-    f32* __restrict__ w134_w_0,
-    i64 w135_w_0_count,
-    const f32* __restrict__ w136_w_limit_slot,
-    const f32* __restrict__ w137_w_limit_triple,
-    i64 w138_w_limit_floor,
-    i64* __restrict__ w139_counts,
-    u32* __restrict__ w140_ticket,
-    i64 w141_n,
-    i64 w142_grid,
-    const f32* __restrict__ w143_x_0,
-    i64 w144_x_0_count,
-    f32* __restrict__ w145_y,
-    i64 w146_n,
-    u32* __restrict__ w147_carry,
-    u8* __restrict__ w148_partials,
-    u32* __restrict__ w149_ticket,
-    i64 w150_grid,
-    const f32* __restrict__ w151_x_0,
-    i64 w152_x_0_count,
-    f32* __restrict__ w153_y,
-    i64 w154_n,
-    u32* __restrict__ w155_carry,
-    u8* __restrict__ w156_partials,
-    u32* __restrict__ w157_ticket,
-    i64 w158_grid,
-    const f32* __restrict__ w159_x_0,
-    i64 w160_x_0_count,
-    const f32* __restrict__ w161_x_1,
-    i64 w162_x_1_count,
-    const f32* __restrict__ w163_x_2,
-    i64 w164_x_2_count,
-    const f32* __restrict__ w165_x_3,
-    i64 w166_x_3_count,
-    f32* __restrict__ w167_y,
-    i64 w168_n,
-    u32* __restrict__ w169_carry,
-    u8* __restrict__ w170_partials,
-    u32* __restrict__ w171_ticket,
-    i64 w172_grid) {
+    const f32* __restrict__ w122_x_0,
+    i64 w123_x_0_count,
+    f32* __restrict__ w124_y,
+    i64 w125_n,
+    u32* __restrict__ w126_carry,
+    u8* __restrict__ w127_partials,
+    u32* __restrict__ w128_ticket,
+    i64 w129_grid,
+    const f32* __restrict__ w130_x_0,
+    i64 w131_x_0_count,
+    f32* __restrict__ w132_y,
+    i64 w133_n,
+    u32* __restrict__ w134_carry,
+    u8* __restrict__ w135_partials,
+    u32* __restrict__ w136_ticket,
+    i64 w137_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -203,11 +169,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_39(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -215,162 +181,145 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_39(
         w10_y,
         w11_n,
         w12_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
   at -= w15_grid;
   // p99_abs, pass 1
-  if (at < w29_grid) {
-    Block<256> block(at, w29_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w16_x_0, w18_x_1, w20_x_2, w22_x_3}, {w17_x_0_count, w19_x_1_count, w21_x_2_count, w23_x_3_count}},
-        w24_y,
-        w25_n,
-        w26_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w27_partials, w28_ticket, a0);
-    return;
-  }
-  at -= w29_grid;
-  // clamp_group
-  if (at < w50_grid) {
-    Block<256> block(at, w50_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w30_m_0}, {w31_m_0_count}},
-        Bound(w32_m_limit_slot, w33_m_limit_triple, w34_m_limit_floor),
-        w35_rate,
-        w36_rate_deficit,
-        Many<Update<f32>, 1>{{w37_v_0}, {w38_v_0_count}},
-        Bound(w39_v_limit_slot, w40_v_limit_triple, w41_v_limit_floor),
-        Many<Update<f32>, 1>{{w42_w_0}, {w43_w_0_count}},
-        Bound(w44_w_limit_slot, w45_w_limit_triple, w46_w_limit_floor),
-        w47_counts,
-        Ticket(w48_ticket),
-        w49_n);
-    return;
-  }
-  at -= w50_grid;
-  // clamp_group
-  if (at < w71_grid) {
-    Block<256> block(at, w71_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w51_m_0}, {w52_m_0_count}},
-        Bound(w53_m_limit_slot, w54_m_limit_triple, w55_m_limit_floor),
-        w56_rate,
-        w57_rate_deficit,
-        Many<Update<f32>, 1>{{w58_v_0}, {w59_v_0_count}},
-        Bound(w60_v_limit_slot, w61_v_limit_triple, w62_v_limit_floor),
-        Many<Update<f32>, 1>{{w63_w_0}, {w64_w_0_count}},
-        Bound(w65_w_limit_slot, w66_w_limit_triple, w67_w_limit_floor),
-        w68_counts,
-        Ticket(w69_ticket),
-        w70_n);
-    return;
-  }
-  at -= w71_grid;
-  // p99_abs, pass 0
-  if (at < w79_grid) {
-    Block<256> block(at, w79_grid, shared);
+  if (at < w23_grid) {
+    Block<256> block(at, w23_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w72_x_0}, {w73_x_0_count}},
-        w74_y,
-        w75_n,
-        w76_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w77_partials, w78_ticket, a0);
+        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
+        w18_y,
+        w19_n,
+        w20_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
-  at -= w79_grid;
-  // clamp_group
-  if (at < w100_grid) {
-    Block<256> block(at, w100_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w80_m_0}, {w81_m_0_count}},
-        Bound(w82_m_limit_slot, w83_m_limit_triple, w84_m_limit_floor),
-        w85_rate,
-        w86_rate_deficit,
-        Many<Update<f32>, 1>{{w87_v_0}, {w88_v_0_count}},
-        Bound(w89_v_limit_slot, w90_v_limit_triple, w91_v_limit_floor),
-        Many<Update<f32>, 1>{{w92_w_0}, {w93_w_0_count}},
-        Bound(w94_w_limit_slot, w95_w_limit_triple, w96_w_limit_floor),
-        w97_counts,
-        Ticket(w98_ticket),
-        w99_n);
+  at -= w23_grid;
+  // p99_abs, pass 0
+  if (at < w37_grid) {
+    Block<256> block(at, w37_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w24_x_0, w26_x_1, w28_x_2, w30_x_3}, {w25_x_0_count, w27_x_1_count, w29_x_2_count, w31_x_3_count}},
+        w32_y,
+        w33_n,
+        w34_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w35_partials, w36_ticket, a0);
     return;
   }
-  at -= w100_grid;
-  // clamp_group
+  at -= w37_grid;
+  // decay_rate + p99_abs
+  if (at < w51_grid) {
+    Block<256> block(at, w51_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w38_g_0}, {w39_g_0_count}},
+        Many<In<f32>, 1>{{w40_w_0}, {w41_w_0_count}},
+        w42_y,
+        w43_n,
+        nullptr};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w44_x_0}, {w45_x_0_count}},
+        w46_y,
+        w47_n,
+        w48_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w49_partials, w50_ticket, a0, a1);
+    return;
+  }
+  at -= w51_grid;
+  // decay_rate + p99_abs
+  if (at < w65_grid) {
+    Block<256> block(at, w65_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w52_g_0}, {w53_g_0_count}},
+        Many<In<f32>, 1>{{w54_w_0}, {w55_w_0_count}},
+        w56_y,
+        w57_n,
+        nullptr};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w58_x_0}, {w59_x_0_count}},
+        w60_y,
+        w61_n,
+        w62_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w63_partials, w64_ticket, a0, a1);
+    return;
+  }
+  at -= w65_grid;
+  // decay_rate + p99_abs
+  if (at < w97_grid) {
+    Block<256> block(at, w97_grid, shared);
+    const k_decay_rate::Args<4, 4> a0{
+        Many<In<f32>, 4>{{w66_g_0, w68_g_1, w70_g_2, w72_g_3}, {w67_g_0_count, w69_g_1_count, w71_g_2_count, w73_g_3_count}},
+        Many<In<f32>, 4>{{w74_w_0, w76_w_1, w78_w_2, w80_w_3}, {w75_w_0_count, w77_w_1_count, w79_w_2_count, w81_w_3_count}},
+        w82_y,
+        w83_n,
+        nullptr};
+    const k_p99_abs::Args<4> a1{
+        Many<In<f32>, 4>{{w84_x_0, w86_x_1, w88_x_2, w90_x_3}, {w85_x_0_count, w87_x_1_count, w89_x_2_count, w91_x_3_count}},
+        w92_y,
+        w93_n,
+        w94_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w95_partials, w96_ticket, a0, a1);
+    return;
+  }
+  at -= w97_grid;
+  // p99_abs, pass 1
+  if (at < w105_grid) {
+    Block<256> block(at, w105_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w98_x_0}, {w99_x_0_count}},
+        w100_y,
+        w101_n,
+        w102_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w103_partials, w104_ticket, a0);
+    return;
+  }
+  at -= w105_grid;
+  // p99_abs, pass 1
+  if (at < w113_grid) {
+    Block<256> block(at, w113_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w106_x_0}, {w107_x_0_count}},
+        w108_y,
+        w109_n,
+        w110_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w111_partials, w112_ticket, a0);
+    return;
+  }
+  at -= w113_grid;
+  // p99_abs, pass 1
   if (at < w121_grid) {
     Block<256> block(at, w121_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w101_m_0}, {w102_m_0_count}},
-        Bound(w103_m_limit_slot, w104_m_limit_triple, w105_m_limit_floor),
-        w106_rate,
-        w107_rate_deficit,
-        Many<Update<f32>, 1>{{w108_v_0}, {w109_v_0_count}},
-        Bound(w110_v_limit_slot, w111_v_limit_triple, w112_v_limit_floor),
-        Many<Update<f32>, 1>{{w113_w_0}, {w114_w_0_count}},
-        Bound(w115_w_limit_slot, w116_w_limit_triple, w117_w_limit_floor),
-        w118_counts,
-        Ticket(w119_ticket),
-        w120_n);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w114_x_0}, {w115_x_0_count}},
+        w116_y,
+        w117_n,
+        w118_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w119_partials, w120_ticket, a0);
     return;
   }
   at -= w121_grid;
-  // clamp_group
-  if (at < w142_grid) {
-    Block<256> block(at, w142_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w122_m_0}, {w123_m_0_count}},
-        Bound(w124_m_limit_slot, w125_m_limit_triple, w126_m_limit_floor),
-        w127_rate,
-        w128_rate_deficit,
-        Many<Update<f32>, 1>{{w129_v_0}, {w130_v_0_count}},
-        Bound(w131_v_limit_slot, w132_v_limit_triple, w133_v_limit_floor),
-        Many<Update<f32>, 1>{{w134_w_0}, {w135_w_0_count}},
-        Bound(w136_w_limit_slot, w137_w_limit_triple, w138_w_limit_floor),
-        w139_counts,
-        Ticket(w140_ticket),
-        w141_n);
-    return;
-  }
-  at -= w142_grid;
   // p99_abs, pass 1
-  if (at < w150_grid) {
-    Block<256> block(at, w150_grid, shared);
+  if (at < w129_grid) {
+    Block<256> block(at, w129_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w143_x_0}, {w144_x_0_count}},
-        w145_y,
-        w146_n,
-        w147_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w148_partials, w149_ticket, a0);
+        Many<In<f32>, 1>{{w122_x_0}, {w123_x_0_count}},
+        w124_y,
+        w125_n,
+        w126_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w127_partials, w128_ticket, a0);
     return;
   }
-  at -= w150_grid;
+  at -= w129_grid;
   // p99_abs, pass 1
-  if (at < w158_grid) {
-    Block<256> block(at, w158_grid, shared);
+  if (at < w137_grid) {
+    Block<256> block(at, w137_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w151_x_0}, {w152_x_0_count}},
-        w153_y,
-        w154_n,
-        w155_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w156_partials, w157_ticket, a0);
-    return;
-  }
-  at -= w158_grid;
-  // p99_abs, pass 1
-  if (at < w172_grid) {
-    Block<256> block(at, w172_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w159_x_0, w161_x_1, w163_x_2, w165_x_3}, {w160_x_0_count, w162_x_1_count, w164_x_2_count, w166_x_3_count}},
-        w167_y,
-        w168_n,
-        w169_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w170_partials, w171_ticket, a0);
+        Many<In<f32>, 1>{{w130_x_0}, {w131_x_0_count}},
+        w132_y,
+        w133_n,
+        w134_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w135_partials, w136_ticket, a0);
     return;
   }
 }
@@ -378,171 +327,154 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_39(
 extern "C" void train_fused_39(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
             w.out<f32>(10),
             w.integer(11),
             w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
   start += w.integer(15);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(29), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(16), w.in<f32>(18), w.in<f32>(20), w.in<f32>(22)}, {w.integer(17), w.integer(19), w.integer(21), w.integer(23)}},
-            w.out<f32>(24),
-            w.integer(25),
-            w.pointer<u32>(26)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(27), w.pointer<u32>(28), a0);
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
+            w.out<f32>(18),
+            w.integer(19),
+            w.pointer<u32>(20)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
-  start += w.integer(29);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(50), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(30)}, {w.integer(31)}},
-            w.bound(32),
-            w.out<f32>(35),
-            w.out<f32>(36),
-            Many<Update<f32>, 1>{{w.update<f32>(37)}, {w.integer(38)}},
-            w.bound(39),
-            Many<Update<f32>, 1>{{w.update<f32>(42)}, {w.integer(43)}},
-            w.bound(44),
-            w.out<i64>(47),
-            w.ticket(48),
-            w.integer(49));
-      });
-  start += w.integer(50);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(71), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(51)}, {w.integer(52)}},
-            w.bound(53),
-            w.out<f32>(56),
-            w.out<f32>(57),
-            Many<Update<f32>, 1>{{w.update<f32>(58)}, {w.integer(59)}},
-            w.bound(60),
-            Many<Update<f32>, 1>{{w.update<f32>(63)}, {w.integer(64)}},
-            w.bound(65),
-            w.out<i64>(68),
-            w.ticket(69),
-            w.integer(70));
-      });
-  start += w.integer(71);
+  start += w.integer(23);
   // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(79), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(37), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(24), w.in<f32>(26), w.in<f32>(28), w.in<f32>(30)}, {w.integer(25), w.integer(27), w.integer(29), w.integer(31)}},
+            w.out<f32>(32),
+            w.integer(33),
+            w.pointer<u32>(34)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(35), w.pointer<u32>(36), a0);
+      });
+  start += w.integer(37);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(51), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(38)}, {w.integer(39)}},
+            Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
+            w.out<f32>(42),
+            w.integer(43),
+            nullptr};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(44)}, {w.integer(45)}},
+            w.out<f32>(46),
+            w.integer(47),
+            w.pointer<u32>(48)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(49), w.pointer<u32>(50), a0, a1);
+      });
+  start += w.integer(51);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(65), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(52)}, {w.integer(53)}},
+            Many<In<f32>, 1>{{w.in<f32>(54)}, {w.integer(55)}},
+            w.out<f32>(56),
+            w.integer(57),
+            nullptr};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(58)}, {w.integer(59)}},
+            w.out<f32>(60),
+            w.integer(61),
+            w.pointer<u32>(62)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(63), w.pointer<u32>(64), a0, a1);
+      });
+  start += w.integer(65);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(97), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<4, 4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(66), w.in<f32>(68), w.in<f32>(70), w.in<f32>(72)}, {w.integer(67), w.integer(69), w.integer(71), w.integer(73)}},
+            Many<In<f32>, 4>{{w.in<f32>(74), w.in<f32>(76), w.in<f32>(78), w.in<f32>(80)}, {w.integer(75), w.integer(77), w.integer(79), w.integer(81)}},
+            w.out<f32>(82),
+            w.integer(83),
+            nullptr};
+        const k_p99_abs::Args<4> a1{
+            Many<In<f32>, 4>{{w.in<f32>(84), w.in<f32>(86), w.in<f32>(88), w.in<f32>(90)}, {w.integer(85), w.integer(87), w.integer(89), w.integer(91)}},
+            w.out<f32>(92),
+            w.integer(93),
+            w.pointer<u32>(94)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(95), w.pointer<u32>(96), a0, a1);
+      });
+  start += w.integer(97);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(105), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(72)}, {w.integer(73)}},
-            w.out<f32>(74),
-            w.integer(75),
-            w.pointer<u32>(76)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(77), w.pointer<u32>(78), a0);
+            Many<In<f32>, 1>{{w.in<f32>(98)}, {w.integer(99)}},
+            w.out<f32>(100),
+            w.integer(101),
+            w.pointer<u32>(102)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(103), w.pointer<u32>(104), a0);
       });
-  start += w.integer(79);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(100), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(80)}, {w.integer(81)}},
-            w.bound(82),
-            w.out<f32>(85),
-            w.out<f32>(86),
-            Many<Update<f32>, 1>{{w.update<f32>(87)}, {w.integer(88)}},
-            w.bound(89),
-            Many<Update<f32>, 1>{{w.update<f32>(92)}, {w.integer(93)}},
-            w.bound(94),
-            w.out<i64>(97),
-            w.ticket(98),
-            w.integer(99));
+  start += w.integer(105);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(113), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(106)}, {w.integer(107)}},
+            w.out<f32>(108),
+            w.integer(109),
+            w.pointer<u32>(110)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(111), w.pointer<u32>(112), a0);
       });
-  start += w.integer(100);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(121), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(101)}, {w.integer(102)}},
-            w.bound(103),
-            w.out<f32>(106),
-            w.out<f32>(107),
-            Many<Update<f32>, 1>{{w.update<f32>(108)}, {w.integer(109)}},
-            w.bound(110),
-            Many<Update<f32>, 1>{{w.update<f32>(113)}, {w.integer(114)}},
-            w.bound(115),
-            w.out<i64>(118),
-            w.ticket(119),
-            w.integer(120));
+  start += w.integer(113);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(121), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(114)}, {w.integer(115)}},
+            w.out<f32>(116),
+            w.integer(117),
+            w.pointer<u32>(118)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(119), w.pointer<u32>(120), a0);
       });
   start += w.integer(121);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(142), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(122)}, {w.integer(123)}},
-            w.bound(124),
-            w.out<f32>(127),
-            w.out<f32>(128),
-            Many<Update<f32>, 1>{{w.update<f32>(129)}, {w.integer(130)}},
-            w.bound(131),
-            Many<Update<f32>, 1>{{w.update<f32>(134)}, {w.integer(135)}},
-            w.bound(136),
-            w.out<i64>(139),
-            w.ticket(140),
-            w.integer(141));
-      });
-  start += w.integer(142);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(150), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(129), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(143)}, {w.integer(144)}},
-            w.out<f32>(145),
-            w.integer(146),
-            w.pointer<u32>(147)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(148), w.pointer<u32>(149), a0);
+            Many<In<f32>, 1>{{w.in<f32>(122)}, {w.integer(123)}},
+            w.out<f32>(124),
+            w.integer(125),
+            w.pointer<u32>(126)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(127), w.pointer<u32>(128), a0);
       });
-  start += w.integer(150);
+  start += w.integer(129);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(158), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(137), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(151)}, {w.integer(152)}},
-            w.out<f32>(153),
-            w.integer(154),
-            w.pointer<u32>(155)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(156), w.pointer<u32>(157), a0);
-      });
-  start += w.integer(158);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(172), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(159), w.in<f32>(161), w.in<f32>(163), w.in<f32>(165)}, {w.integer(160), w.integer(162), w.integer(164), w.integer(166)}},
-            w.out<f32>(167),
-            w.integer(168),
-            w.pointer<u32>(169)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(170), w.pointer<u32>(171), a0);
+            Many<In<f32>, 1>{{w.in<f32>(130)}, {w.integer(131)}},
+            w.out<f32>(132),
+            w.integer(133),
+            w.pointer<u32>(134)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(135), w.pointer<u32>(136), a0);
       });
 }
 #endif

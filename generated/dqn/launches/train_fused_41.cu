@@ -3,12 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/adamw.cuh"
 #include "../kernels/clamp_group.cuh"
-#include "../kernels/column_mean.cuh"
 #include "../kernels/p99_abs.cuh"
-#include "../kernels/polyak.cuh"
-#include "../kernels/zero.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_41 {
@@ -16,7 +12,7 @@ namespace entry_train_fused_41 {
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
-  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -26,49 +22,49 @@ static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves fo
 extern "C" __global__ void __launch_bounds__(256) train_fused_41(
     const f32* __restrict__ w0_x_0,
     i64 w1_x_0_count,
-    const f32* __restrict__ w2_x_1,
-    i64 w3_x_1_count,
-    f32* __restrict__ w4_y,
-    i64 w5_n,
-    u32* __restrict__ w6_carry,
-    u8* __restrict__ w7_partials,
-    u32* __restrict__ w8_ticket,
-    i64 w9_grid,
-    const f32* __restrict__ w10_x_0,
-    i64 w11_x_0_count,
-    f32* __restrict__ w12_y,
-    i64 w13_n,
-    u32* __restrict__ w14_carry,
-    u8* __restrict__ w15_partials,
-    u32* __restrict__ w16_ticket,
-    i64 w17_grid,
-    const f32* __restrict__ w18_clip_slot,
-    const f32* __restrict__ w19_clip_triple,
-    i64 w20_clip_floor,
-    const f32* __restrict__ w21_correction,
-    const f32* __restrict__ w22_g_0,
-    i64 w23_g_0_count,
-    const f32* __restrict__ w24_l1,
-    const f32* __restrict__ w25_lr,
-    f32* __restrict__ w26_m_0,
-    i64 w27_m_0_count,
-    const f32* __restrict__ w28_norm,
+    f32* __restrict__ w2_y,
+    i64 w3_n,
+    u32* __restrict__ w4_carry,
+    u8* __restrict__ w5_partials,
+    u32* __restrict__ w6_ticket,
+    i64 w7_grid,
+    const f32* __restrict__ w8_x_0,
+    i64 w9_x_0_count,
+    const f32* __restrict__ w10_x_1,
+    i64 w11_x_1_count,
+    const f32* __restrict__ w12_x_2,
+    i64 w13_x_2_count,
+    const f32* __restrict__ w14_x_3,
+    i64 w15_x_3_count,
+    f32* __restrict__ w16_y,
+    i64 w17_n,
+    u32* __restrict__ w18_carry,
+    u8* __restrict__ w19_partials,
+    u32* __restrict__ w20_ticket,
+    i64 w21_grid,
+    f32* __restrict__ w22_m_0,
+    i64 w23_m_0_count,
+    const f32* __restrict__ w24_m_limit_slot,
+    const f32* __restrict__ w25_m_limit_triple,
+    i64 w26_m_limit_floor,
+    f32* __restrict__ w27_rate,
+    f32* __restrict__ w28_rate_deficit,
     f32* __restrict__ w29_v_0,
     i64 w30_v_0_count,
-    f32* __restrict__ w31_w_0,
-    i64 w32_w_0_count,
-    const f32* __restrict__ w33_wd,
-    i64 w34_M,
-    i64 w35_n,
-    i64 w36_grid,
-    f32* __restrict__ w37_m_0,
-    i64 w38_m_0_count,
-    f32* __restrict__ w39_m_1,
-    i64 w40_m_1_count,
-    f32* __restrict__ w41_m_2,
-    i64 w42_m_2_count,
-    f32* __restrict__ w43_m_3,
-    i64 w44_m_3_count,
+    const f32* __restrict__ w31_v_limit_slot,
+    const f32* __restrict__ w32_v_limit_triple,
+    i64 w33_v_limit_floor,
+    f32* __restrict__ w34_w_0,
+    i64 w35_w_0_count,
+    const f32* __restrict__ w36_w_limit_slot,
+    const f32* __restrict__ w37_w_limit_triple,
+    i64 w38_w_limit_floor,
+    i64* __restrict__ w39_counts,
+    u32* __restrict__ w40_ticket,
+    i64 w41_n,
+    i64 w42_grid,
+    f32* __restrict__ w43_m_0,
+    i64 w44_m_0_count,
     const f32* __restrict__ w45_m_limit_slot,
     const f32* __restrict__ w46_m_limit_triple,
     i64 w47_m_limit_floor,
@@ -76,356 +72,285 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_41(
     f32* __restrict__ w49_rate_deficit,
     f32* __restrict__ w50_v_0,
     i64 w51_v_0_count,
-    f32* __restrict__ w52_v_1,
-    i64 w53_v_1_count,
-    f32* __restrict__ w54_v_2,
-    i64 w55_v_2_count,
-    f32* __restrict__ w56_v_3,
-    i64 w57_v_3_count,
-    const f32* __restrict__ w58_v_limit_slot,
-    const f32* __restrict__ w59_v_limit_triple,
-    i64 w60_v_limit_floor,
-    f32* __restrict__ w61_w_0,
-    i64 w62_w_0_count,
-    f32* __restrict__ w63_w_1,
-    i64 w64_w_1_count,
-    f32* __restrict__ w65_w_2,
-    i64 w66_w_2_count,
-    f32* __restrict__ w67_w_3,
-    i64 w68_w_3_count,
-    const f32* __restrict__ w69_w_limit_slot,
-    const f32* __restrict__ w70_w_limit_triple,
-    i64 w71_w_limit_floor,
-    i64* __restrict__ w72_counts,
-    u32* __restrict__ w73_ticket,
-    i64 w74_n,
-    i64 w75_grid,
-    const f32* __restrict__ w76_x_0,
-    i64 w77_x_0_count,
-    f32* __restrict__ w78_y,
-    i64 w79_n,
-    u32* __restrict__ w80_carry,
-    u8* __restrict__ w81_partials,
-    u32* __restrict__ w82_ticket,
-    i64 w83_grid,
-    f32* __restrict__ w84_m_0,
-    i64 w85_m_0_count,
-    const f32* __restrict__ w86_m_limit_slot,
-    const f32* __restrict__ w87_m_limit_triple,
-    i64 w88_m_limit_floor,
-    f32* __restrict__ w89_rate,
-    f32* __restrict__ w90_rate_deficit,
-    f32* __restrict__ w91_v_0,
-    i64 w92_v_0_count,
-    const f32* __restrict__ w93_v_limit_slot,
-    const f32* __restrict__ w94_v_limit_triple,
-    i64 w95_v_limit_floor,
-    f32* __restrict__ w96_w_0,
-    i64 w97_w_0_count,
-    const f32* __restrict__ w98_w_limit_slot,
-    const f32* __restrict__ w99_w_limit_triple,
-    i64 w100_w_limit_floor,
-    i64* __restrict__ w101_counts,
-    u32* __restrict__ w102_ticket,
-    i64 w103_n,
-    i64 w104_grid,
-    f32* __restrict__ w105_m_0,
-    i64 w106_m_0_count,
-    const f32* __restrict__ w107_m_limit_slot,
-    const f32* __restrict__ w108_m_limit_triple,
-    i64 w109_m_limit_floor,
-    f32* __restrict__ w110_rate,
-    f32* __restrict__ w111_rate_deficit,
-    f32* __restrict__ w112_v_0,
-    i64 w113_v_0_count,
-    const f32* __restrict__ w114_v_limit_slot,
-    const f32* __restrict__ w115_v_limit_triple,
-    i64 w116_v_limit_floor,
-    f32* __restrict__ w117_w_0,
-    i64 w118_w_0_count,
-    const f32* __restrict__ w119_w_limit_slot,
-    const f32* __restrict__ w120_w_limit_triple,
-    i64 w121_w_limit_floor,
-    i64* __restrict__ w122_counts,
-    u32* __restrict__ w123_ticket,
-    i64 w124_n,
-    i64 w125_grid,
-    const f32* __restrict__ w126_online_0,
-    i64 w127_online_0_count,
-    const f32* __restrict__ w128_online_1,
-    i64 w129_online_1_count,
-    const f32* __restrict__ w130_online_2,
-    i64 w131_online_2_count,
-    const f32* __restrict__ w132_online_3,
-    i64 w133_online_3_count,
-    const f32* __restrict__ w134_online_4,
-    i64 w135_online_4_count,
-    const f32* __restrict__ w136_online_5,
-    i64 w137_online_5_count,
-    const f32* __restrict__ w138_online_6,
-    i64 w139_online_6_count,
-    const f32* __restrict__ w140_online_7,
-    i64 w141_online_7_count,
-    const f32* __restrict__ w142_online_8,
-    i64 w143_online_8_count,
-    const f32* __restrict__ w144_online_9,
-    i64 w145_online_9_count,
-    const f32* __restrict__ w146_online_10,
-    i64 w147_online_10_count,
-    const f32* __restrict__ w148_online_11,
-    i64 w149_online_11_count,
-    const f32* __restrict__ w150_online_12,
-    i64 w151_online_12_count,
-    const f32* __restrict__ w152_online_13,
-    i64 w153_online_13_count,
-    const f32* __restrict__ w154_online_14,
-    i64 w155_online_14_count,
-    const f32* __restrict__ w156_online_15,
-    i64 w157_online_15_count,
-    const f32* __restrict__ w158_online_16,
-    i64 w159_online_16_count,
-    const f32* __restrict__ w160_online_17,
-    i64 w161_online_17_count,
-    const f32* __restrict__ w162_online_18,
-    i64 w163_online_18_count,
-    const f32* __restrict__ w164_online_19,
-    i64 w165_online_19_count,
-    const f32* __restrict__ w166_online_20,
-    i64 w167_online_20_count,
-    const f32* __restrict__ w168_online_21,
-    i64 w169_online_21_count,
-    const f32* __restrict__ w170_online_22,
-    i64 w171_online_22_count,
-    const f32* __restrict__ w172_online_23,
-    i64 w173_online_23_count,
-    const f32* __restrict__ w174_online_24,
-    i64 w175_online_24_count,
-    const f32* __restrict__ w176_online_25,
-    i64 w177_online_25_count,
-    const f32* __restrict__ w178_online_26,
-    i64 w179_online_26_count,
-    const f32* __restrict__ w180_online_27,
-    i64 w181_online_27_count,
-    f32* __restrict__ w182_target_0,
-    i64 w183_target_0_count,
-    f32* __restrict__ w184_target_1,
-    i64 w185_target_1_count,
-    f32* __restrict__ w186_target_2,
-    i64 w187_target_2_count,
-    f32* __restrict__ w188_target_3,
-    i64 w189_target_3_count,
-    f32* __restrict__ w190_target_4,
-    i64 w191_target_4_count,
-    f32* __restrict__ w192_target_5,
-    i64 w193_target_5_count,
-    f32* __restrict__ w194_target_6,
-    i64 w195_target_6_count,
-    f32* __restrict__ w196_target_7,
-    i64 w197_target_7_count,
-    f32* __restrict__ w198_target_8,
-    i64 w199_target_8_count,
-    f32* __restrict__ w200_target_9,
-    i64 w201_target_9_count,
-    f32* __restrict__ w202_target_10,
-    i64 w203_target_10_count,
-    f32* __restrict__ w204_target_11,
-    i64 w205_target_11_count,
-    f32* __restrict__ w206_target_12,
-    i64 w207_target_12_count,
-    f32* __restrict__ w208_target_13,
-    i64 w209_target_13_count,
-    f32* __restrict__ w210_target_14,
-    i64 w211_target_14_count,
-    f32* __restrict__ w212_target_15,
-    i64 w213_target_15_count,
-    f32* __restrict__ w214_target_16,
-    i64 w215_target_16_count,
-    f32* __restrict__ w216_target_17,
-    i64 w217_target_17_count,
-    f32* __restrict__ w218_target_18,
-    i64 w219_target_18_count,
-    f32* __restrict__ w220_target_19,
-    i64 w221_target_19_count,
-    f32* __restrict__ w222_target_20,
-    i64 w223_target_20_count,
-    f32* __restrict__ w224_target_21,
-    i64 w225_target_21_count,
-    f32* __restrict__ w226_target_22,
-    i64 w227_target_22_count,
-    f32* __restrict__ w228_target_23,
-    i64 w229_target_23_count,
-    f32* __restrict__ w230_target_24,
-    i64 w231_target_24_count,
-    f32* __restrict__ w232_target_25,
-    i64 w233_target_25_count,
-    f32* __restrict__ w234_target_26,
-    i64 w235_target_26_count,
-    f32* __restrict__ w236_target_27,
-    i64 w237_target_27_count,
-    const f32* __restrict__ w238_tau,
-    i64 w239_n,
-    i64 w240_grid,
-    const f32* __restrict__ w241_x,
-    f32* __restrict__ w242_y,
-    i64* __restrict__ w243_counts,
-    f32* __restrict__ w244_sums,
-    u32* __restrict__ w245_ticket,
-    i64 w246_B,
-    i64 w247_N,
-    i64 w248_grid,
-    f32* __restrict__ w249_y_0,
-    i64 w250_y_0_count,
-    i64 w251_n,
-    i64 w252_grid) {
+    const f32* __restrict__ w52_v_limit_slot,
+    const f32* __restrict__ w53_v_limit_triple,
+    i64 w54_v_limit_floor,
+    f32* __restrict__ w55_w_0,
+    i64 w56_w_0_count,
+    const f32* __restrict__ w57_w_limit_slot,
+    const f32* __restrict__ w58_w_limit_triple,
+    i64 w59_w_limit_floor,
+    i64* __restrict__ w60_counts,
+    u32* __restrict__ w61_ticket,
+    i64 w62_n,
+    i64 w63_grid,
+    const f32* __restrict__ w64_x_0,
+    i64 w65_x_0_count,
+    f32* __restrict__ w66_y,
+    i64 w67_n,
+    u32* __restrict__ w68_carry,
+    u8* __restrict__ w69_partials,
+    u32* __restrict__ w70_ticket,
+    i64 w71_grid,
+    f32* __restrict__ w72_m_0,
+    i64 w73_m_0_count,
+    const f32* __restrict__ w74_m_limit_slot,
+    const f32* __restrict__ w75_m_limit_triple,
+    i64 w76_m_limit_floor,
+    f32* __restrict__ w77_rate,
+    f32* __restrict__ w78_rate_deficit,
+    f32* __restrict__ w79_v_0,
+    i64 w80_v_0_count,
+    const f32* __restrict__ w81_v_limit_slot,
+    const f32* __restrict__ w82_v_limit_triple,
+    i64 w83_v_limit_floor,
+    f32* __restrict__ w84_w_0,
+    i64 w85_w_0_count,
+    const f32* __restrict__ w86_w_limit_slot,
+    const f32* __restrict__ w87_w_limit_triple,
+    i64 w88_w_limit_floor,
+    i64* __restrict__ w89_counts,
+    u32* __restrict__ w90_ticket,
+    i64 w91_n,
+    i64 w92_grid,
+    f32* __restrict__ w93_m_0,
+    i64 w94_m_0_count,
+    const f32* __restrict__ w95_m_limit_slot,
+    const f32* __restrict__ w96_m_limit_triple,
+    i64 w97_m_limit_floor,
+    f32* __restrict__ w98_rate,
+    f32* __restrict__ w99_rate_deficit,
+    f32* __restrict__ w100_v_0,
+    i64 w101_v_0_count,
+    const f32* __restrict__ w102_v_limit_slot,
+    const f32* __restrict__ w103_v_limit_triple,
+    i64 w104_v_limit_floor,
+    f32* __restrict__ w105_w_0,
+    i64 w106_w_0_count,
+    const f32* __restrict__ w107_w_limit_slot,
+    const f32* __restrict__ w108_w_limit_triple,
+    i64 w109_w_limit_floor,
+    i64* __restrict__ w110_counts,
+    u32* __restrict__ w111_ticket,
+    i64 w112_n,
+    i64 w113_grid,
+    f32* __restrict__ w114_m_0,
+    i64 w115_m_0_count,
+    const f32* __restrict__ w116_m_limit_slot,
+    const f32* __restrict__ w117_m_limit_triple,
+    i64 w118_m_limit_floor,
+    f32* __restrict__ w119_rate,
+    f32* __restrict__ w120_rate_deficit,
+    f32* __restrict__ w121_v_0,
+    i64 w122_v_0_count,
+    const f32* __restrict__ w123_v_limit_slot,
+    const f32* __restrict__ w124_v_limit_triple,
+    i64 w125_v_limit_floor,
+    f32* __restrict__ w126_w_0,
+    i64 w127_w_0_count,
+    const f32* __restrict__ w128_w_limit_slot,
+    const f32* __restrict__ w129_w_limit_triple,
+    i64 w130_w_limit_floor,
+    i64* __restrict__ w131_counts,
+    u32* __restrict__ w132_ticket,
+    i64 w133_n,
+    i64 w134_grid,
+    const f32* __restrict__ w135_x_0,
+    i64 w136_x_0_count,
+    f32* __restrict__ w137_y,
+    i64 w138_n,
+    u32* __restrict__ w139_carry,
+    u8* __restrict__ w140_partials,
+    u32* __restrict__ w141_ticket,
+    i64 w142_grid,
+    const f32* __restrict__ w143_x_0,
+    i64 w144_x_0_count,
+    f32* __restrict__ w145_y,
+    i64 w146_n,
+    u32* __restrict__ w147_carry,
+    u8* __restrict__ w148_partials,
+    u32* __restrict__ w149_ticket,
+    i64 w150_grid,
+    const f32* __restrict__ w151_x_0,
+    i64 w152_x_0_count,
+    const f32* __restrict__ w153_x_1,
+    i64 w154_x_1_count,
+    const f32* __restrict__ w155_x_2,
+    i64 w156_x_2_count,
+    const f32* __restrict__ w157_x_3,
+    i64 w158_x_3_count,
+    f32* __restrict__ w159_y,
+    i64 w160_n,
+    u32* __restrict__ w161_carry,
+    u8* __restrict__ w162_partials,
+    u32* __restrict__ w163_ticket,
+    i64 w164_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
   // p99_abs, pass 1
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    const k_p99_abs::Args<2> a0{
-        Many<In<f32>, 2>{{w0_x_0, w2_x_1}, {w1_x_0_count, w3_x_1_count}},
-        w4_y,
-        w5_n,
-        w6_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w7_partials, w8_ticket, a0);
-    return;
-  }
-  at -= w9_grid;
-  // p99_abs, pass 1
-  if (at < w17_grid) {
-    Block<256> block(at, w17_grid, shared);
+  if (at < w7_grid) {
+    Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w10_x_0}, {w11_x_0_count}},
-        w12_y,
-        w13_n,
-        w14_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w15_partials, w16_ticket, a0);
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
+        w4_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
-  at -= w17_grid;
-  // adamw
-  if (at < w36_grid) {
-    Block<256> block(at, w36_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
-        block,
-        Bound(w18_clip_slot, w19_clip_triple, w20_clip_floor),
-        w21_correction,
-        Many<In<f32>, 1>{{w22_g_0}, {w23_g_0_count}},
-        w24_l1,
-        w25_lr,
-        Many<Update<f32>, 1>{{w26_m_0}, {w27_m_0_count}},
-        w28_norm,
-        Many<Update<f32>, 1>{{w29_v_0}, {w30_v_0_count}},
-        Many<Update<f32>, 1>{{w31_w_0}, {w32_w_0_count}},
-        w33_wd,
-        w34_M,
-        w35_n);
+  at -= w7_grid;
+  // p99_abs, pass 1
+  if (at < w21_grid) {
+    Block<256> block(at, w21_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w8_x_0, w10_x_1, w12_x_2, w14_x_3}, {w9_x_0_count, w11_x_1_count, w13_x_2_count, w15_x_3_count}},
+        w16_y,
+        w17_n,
+        w18_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w19_partials, w20_ticket, a0);
     return;
   }
-  at -= w36_grid;
+  at -= w21_grid;
   // clamp_group
-  if (at < w75_grid) {
-    Block<256> block(at, w75_grid, shared);
-    k_clamp_group::body<256, 4, 4, 4>(
+  if (at < w42_grid) {
+    Block<256> block(at, w42_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
         block,
-        Many<Update<f32>, 4>{{w37_m_0, w39_m_1, w41_m_2, w43_m_3}, {w38_m_0_count, w40_m_1_count, w42_m_2_count, w44_m_3_count}},
+        Many<Update<f32>, 1>{{w22_m_0}, {w23_m_0_count}},
+        Bound(w24_m_limit_slot, w25_m_limit_triple, w26_m_limit_floor),
+        w27_rate,
+        w28_rate_deficit,
+        Many<Update<f32>, 1>{{w29_v_0}, {w30_v_0_count}},
+        Bound(w31_v_limit_slot, w32_v_limit_triple, w33_v_limit_floor),
+        Many<Update<f32>, 1>{{w34_w_0}, {w35_w_0_count}},
+        Bound(w36_w_limit_slot, w37_w_limit_triple, w38_w_limit_floor),
+        w39_counts,
+        Ticket(w40_ticket),
+        w41_n);
+    return;
+  }
+  at -= w42_grid;
+  // clamp_group
+  if (at < w63_grid) {
+    Block<256> block(at, w63_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
+        block,
+        Many<Update<f32>, 1>{{w43_m_0}, {w44_m_0_count}},
         Bound(w45_m_limit_slot, w46_m_limit_triple, w47_m_limit_floor),
         w48_rate,
         w49_rate_deficit,
-        Many<Update<f32>, 4>{{w50_v_0, w52_v_1, w54_v_2, w56_v_3}, {w51_v_0_count, w53_v_1_count, w55_v_2_count, w57_v_3_count}},
-        Bound(w58_v_limit_slot, w59_v_limit_triple, w60_v_limit_floor),
-        Many<Update<f32>, 4>{{w61_w_0, w63_w_1, w65_w_2, w67_w_3}, {w62_w_0_count, w64_w_1_count, w66_w_2_count, w68_w_3_count}},
-        Bound(w69_w_limit_slot, w70_w_limit_triple, w71_w_limit_floor),
-        w72_counts,
-        Ticket(w73_ticket),
-        w74_n);
+        Many<Update<f32>, 1>{{w50_v_0}, {w51_v_0_count}},
+        Bound(w52_v_limit_slot, w53_v_limit_triple, w54_v_limit_floor),
+        Many<Update<f32>, 1>{{w55_w_0}, {w56_w_0_count}},
+        Bound(w57_w_limit_slot, w58_w_limit_triple, w59_w_limit_floor),
+        w60_counts,
+        Ticket(w61_ticket),
+        w62_n);
     return;
   }
-  at -= w75_grid;
-  // p99_abs, pass 1
-  if (at < w83_grid) {
-    Block<256> block(at, w83_grid, shared);
+  at -= w63_grid;
+  // p99_abs, pass 0
+  if (at < w71_grid) {
+    Block<256> block(at, w71_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w76_x_0}, {w77_x_0_count}},
-        w78_y,
-        w79_n,
-        w80_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w81_partials, w82_ticket, a0);
+        Many<In<f32>, 1>{{w64_x_0}, {w65_x_0_count}},
+        w66_y,
+        w67_n,
+        w68_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w69_partials, w70_ticket, a0);
     return;
   }
-  at -= w83_grid;
+  at -= w71_grid;
   // clamp_group
-  if (at < w104_grid) {
-    Block<256> block(at, w104_grid, shared);
+  if (at < w92_grid) {
+    Block<256> block(at, w92_grid, shared);
     k_clamp_group::body<256, 1, 1, 1>(
         block,
-        Many<Update<f32>, 1>{{w84_m_0}, {w85_m_0_count}},
-        Bound(w86_m_limit_slot, w87_m_limit_triple, w88_m_limit_floor),
-        w89_rate,
-        w90_rate_deficit,
-        Many<Update<f32>, 1>{{w91_v_0}, {w92_v_0_count}},
-        Bound(w93_v_limit_slot, w94_v_limit_triple, w95_v_limit_floor),
-        Many<Update<f32>, 1>{{w96_w_0}, {w97_w_0_count}},
-        Bound(w98_w_limit_slot, w99_w_limit_triple, w100_w_limit_floor),
-        w101_counts,
-        Ticket(w102_ticket),
-        w103_n);
+        Many<Update<f32>, 1>{{w72_m_0}, {w73_m_0_count}},
+        Bound(w74_m_limit_slot, w75_m_limit_triple, w76_m_limit_floor),
+        w77_rate,
+        w78_rate_deficit,
+        Many<Update<f32>, 1>{{w79_v_0}, {w80_v_0_count}},
+        Bound(w81_v_limit_slot, w82_v_limit_triple, w83_v_limit_floor),
+        Many<Update<f32>, 1>{{w84_w_0}, {w85_w_0_count}},
+        Bound(w86_w_limit_slot, w87_w_limit_triple, w88_w_limit_floor),
+        w89_counts,
+        Ticket(w90_ticket),
+        w91_n);
     return;
   }
-  at -= w104_grid;
+  at -= w92_grid;
   // clamp_group
-  if (at < w125_grid) {
-    Block<256> block(at, w125_grid, shared);
+  if (at < w113_grid) {
+    Block<256> block(at, w113_grid, shared);
     k_clamp_group::body<256, 1, 1, 1>(
         block,
-        Many<Update<f32>, 1>{{w105_m_0}, {w106_m_0_count}},
-        Bound(w107_m_limit_slot, w108_m_limit_triple, w109_m_limit_floor),
-        w110_rate,
-        w111_rate_deficit,
-        Many<Update<f32>, 1>{{w112_v_0}, {w113_v_0_count}},
-        Bound(w114_v_limit_slot, w115_v_limit_triple, w116_v_limit_floor),
-        Many<Update<f32>, 1>{{w117_w_0}, {w118_w_0_count}},
-        Bound(w119_w_limit_slot, w120_w_limit_triple, w121_w_limit_floor),
-        w122_counts,
-        Ticket(w123_ticket),
-        w124_n);
+        Many<Update<f32>, 1>{{w93_m_0}, {w94_m_0_count}},
+        Bound(w95_m_limit_slot, w96_m_limit_triple, w97_m_limit_floor),
+        w98_rate,
+        w99_rate_deficit,
+        Many<Update<f32>, 1>{{w100_v_0}, {w101_v_0_count}},
+        Bound(w102_v_limit_slot, w103_v_limit_triple, w104_v_limit_floor),
+        Many<Update<f32>, 1>{{w105_w_0}, {w106_w_0_count}},
+        Bound(w107_w_limit_slot, w108_w_limit_triple, w109_w_limit_floor),
+        w110_counts,
+        Ticket(w111_ticket),
+        w112_n);
     return;
   }
-  at -= w125_grid;
-  // polyak
-  if (at < w240_grid) {
-    Block<256> block(at, w240_grid, shared);
-    k_polyak::body<256, 28, 28>(
+  at -= w113_grid;
+  // clamp_group
+  if (at < w134_grid) {
+    Block<256> block(at, w134_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
         block,
-        Many<In<f32>, 28>{{w126_online_0, w128_online_1, w130_online_2, w132_online_3, w134_online_4, w136_online_5, w138_online_6, w140_online_7, w142_online_8, w144_online_9, w146_online_10, w148_online_11, w150_online_12, w152_online_13, w154_online_14, w156_online_15, w158_online_16, w160_online_17, w162_online_18, w164_online_19, w166_online_20, w168_online_21, w170_online_22, w172_online_23, w174_online_24, w176_online_25, w178_online_26, w180_online_27}, {w127_online_0_count, w129_online_1_count, w131_online_2_count, w133_online_3_count, w135_online_4_count, w137_online_5_count, w139_online_6_count, w141_online_7_count, w143_online_8_count, w145_online_9_count, w147_online_10_count, w149_online_11_count, w151_online_12_count, w153_online_13_count, w155_online_14_count, w157_online_15_count, w159_online_16_count, w161_online_17_count, w163_online_18_count, w165_online_19_count, w167_online_20_count, w169_online_21_count, w171_online_22_count, w173_online_23_count, w175_online_24_count, w177_online_25_count, w179_online_26_count, w181_online_27_count}},
-        Many<Update<f32>, 28>{{w182_target_0, w184_target_1, w186_target_2, w188_target_3, w190_target_4, w192_target_5, w194_target_6, w196_target_7, w198_target_8, w200_target_9, w202_target_10, w204_target_11, w206_target_12, w208_target_13, w210_target_14, w212_target_15, w214_target_16, w216_target_17, w218_target_18, w220_target_19, w222_target_20, w224_target_21, w226_target_22, w228_target_23, w230_target_24, w232_target_25, w234_target_26, w236_target_27}, {w183_target_0_count, w185_target_1_count, w187_target_2_count, w189_target_3_count, w191_target_4_count, w193_target_5_count, w195_target_6_count, w197_target_7_count, w199_target_8_count, w201_target_9_count, w203_target_10_count, w205_target_11_count, w207_target_12_count, w209_target_13_count, w211_target_14_count, w213_target_15_count, w215_target_16_count, w217_target_17_count, w219_target_18_count, w221_target_19_count, w223_target_20_count, w225_target_21_count, w227_target_22_count, w229_target_23_count, w231_target_24_count, w233_target_25_count, w235_target_26_count, w237_target_27_count}},
-        w238_tau,
-        w239_n);
+        Many<Update<f32>, 1>{{w114_m_0}, {w115_m_0_count}},
+        Bound(w116_m_limit_slot, w117_m_limit_triple, w118_m_limit_floor),
+        w119_rate,
+        w120_rate_deficit,
+        Many<Update<f32>, 1>{{w121_v_0}, {w122_v_0_count}},
+        Bound(w123_v_limit_slot, w124_v_limit_triple, w125_v_limit_floor),
+        Many<Update<f32>, 1>{{w126_w_0}, {w127_w_0_count}},
+        Bound(w128_w_limit_slot, w129_w_limit_triple, w130_w_limit_floor),
+        w131_counts,
+        Ticket(w132_ticket),
+        w133_n);
     return;
   }
-  at -= w240_grid;
-  // column_mean
-  if (at < w248_grid) {
-    Block<256> block(at, w248_grid, shared);
-    k_column_mean::body<256>(
-        block,
-        w241_x,
-        w242_y,
-        w243_counts,
-        w244_sums,
-        Ticket(w245_ticket),
-        w246_B,
-        w247_N);
+  at -= w134_grid;
+  // p99_abs, pass 1
+  if (at < w142_grid) {
+    Block<256> block(at, w142_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w135_x_0}, {w136_x_0_count}},
+        w137_y,
+        w138_n,
+        w139_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w140_partials, w141_ticket, a0);
     return;
   }
-  at -= w248_grid;
-  // zero
-  if (at < w252_grid) {
-    Block<256> block(at, w252_grid, shared);
-    k_zero::body<256, 1>(
-        block,
-        Many<Out<f32>, 1>{{w249_y_0}, {w250_y_0_count}},
-        w251_n);
+  at -= w142_grid;
+  // p99_abs, pass 1
+  if (at < w150_grid) {
+    Block<256> block(at, w150_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w143_x_0}, {w144_x_0_count}},
+        w145_y,
+        w146_n,
+        w147_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w148_partials, w149_ticket, a0);
+    return;
+  }
+  at -= w150_grid;
+  // p99_abs, pass 1
+  if (at < w164_grid) {
+    Block<256> block(at, w164_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w151_x_0, w153_x_1, w155_x_2, w157_x_3}, {w152_x_0_count, w154_x_1_count, w156_x_2_count, w158_x_3_count}},
+        w159_y,
+        w160_n,
+        w161_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w162_partials, w163_ticket, a0);
     return;
   }
 }
@@ -435,142 +360,158 @@ extern "C" void train_fused_41(const u64* words, const i64* counts, i64 first_bl
   i64 start = 0;
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<2> a0{
-            Many<In<f32>, 2>{{w.in<f32>(0), w.in<f32>(2)}, {w.integer(1), w.integer(3)}},
-            w.out<f32>(4),
-            w.integer(5),
-            w.pointer<u32>(6)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(7), w.pointer<u32>(8), a0);
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
+            w.pointer<u32>(4)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
-  start += w.integer(9);
+  start += w.integer(7);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(17), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(10)}, {w.integer(11)}},
-            w.out<f32>(12),
-            w.integer(13),
-            w.pointer<u32>(14)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(15), w.pointer<u32>(16), a0);
+      first_block, last_block, start, w.integer(21), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(8), w.in<f32>(10), w.in<f32>(12), w.in<f32>(14)}, {w.integer(9), w.integer(11), w.integer(13), w.integer(15)}},
+            w.out<f32>(16),
+            w.integer(17),
+            w.pointer<u32>(18)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(19), w.pointer<u32>(20), a0);
       });
-  start += w.integer(17);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(36), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
-            block,
-            w.bound(18),
-            w.in<f32>(21),
-            Many<In<f32>, 1>{{w.in<f32>(22)}, {w.integer(23)}},
-            w.in<f32>(24),
-            w.in<f32>(25),
-            Many<Update<f32>, 1>{{w.update<f32>(26)}, {w.integer(27)}},
-            w.in<f32>(28),
-            Many<Update<f32>, 1>{{w.update<f32>(29)}, {w.integer(30)}},
-            Many<Update<f32>, 1>{{w.update<f32>(31)}, {w.integer(32)}},
-            w.in<f32>(33),
-            w.integer(34),
-            w.integer(35));
-      });
-  start += w.integer(36);
+  start += w.integer(21);
   // clamp_group
   host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(75), 0, [&](auto& block) {
-        k_clamp_group::body<256, 4, 4, 4>(
+      first_block, last_block, start, w.integer(42), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
             block,
-            Many<Update<f32>, 4>{{w.update<f32>(37), w.update<f32>(39), w.update<f32>(41), w.update<f32>(43)}, {w.integer(38), w.integer(40), w.integer(42), w.integer(44)}},
+            Many<Update<f32>, 1>{{w.update<f32>(22)}, {w.integer(23)}},
+            w.bound(24),
+            w.out<f32>(27),
+            w.out<f32>(28),
+            Many<Update<f32>, 1>{{w.update<f32>(29)}, {w.integer(30)}},
+            w.bound(31),
+            Many<Update<f32>, 1>{{w.update<f32>(34)}, {w.integer(35)}},
+            w.bound(36),
+            w.out<i64>(39),
+            w.ticket(40),
+            w.integer(41));
+      });
+  start += w.integer(42);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(63), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
+            block,
+            Many<Update<f32>, 1>{{w.update<f32>(43)}, {w.integer(44)}},
             w.bound(45),
             w.out<f32>(48),
             w.out<f32>(49),
-            Many<Update<f32>, 4>{{w.update<f32>(50), w.update<f32>(52), w.update<f32>(54), w.update<f32>(56)}, {w.integer(51), w.integer(53), w.integer(55), w.integer(57)}},
-            w.bound(58),
-            Many<Update<f32>, 4>{{w.update<f32>(61), w.update<f32>(63), w.update<f32>(65), w.update<f32>(67)}, {w.integer(62), w.integer(64), w.integer(66), w.integer(68)}},
-            w.bound(69),
-            w.out<i64>(72),
-            w.ticket(73),
-            w.integer(74));
+            Many<Update<f32>, 1>{{w.update<f32>(50)}, {w.integer(51)}},
+            w.bound(52),
+            Many<Update<f32>, 1>{{w.update<f32>(55)}, {w.integer(56)}},
+            w.bound(57),
+            w.out<i64>(60),
+            w.ticket(61),
+            w.integer(62));
       });
-  start += w.integer(75);
-  // p99_abs, pass 1
+  start += w.integer(63);
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(83), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(71), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(76)}, {w.integer(77)}},
-            w.out<f32>(78),
-            w.integer(79),
-            w.pointer<u32>(80)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(81), w.pointer<u32>(82), a0);
+            Many<In<f32>, 1>{{w.in<f32>(64)}, {w.integer(65)}},
+            w.out<f32>(66),
+            w.integer(67),
+            w.pointer<u32>(68)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(69), w.pointer<u32>(70), a0);
       });
-  start += w.integer(83);
+  start += w.integer(71);
   // clamp_group
   host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(104), 0, [&](auto& block) {
+      first_block, last_block, start, w.integer(92), 0, [&](auto& block) {
         k_clamp_group::body<256, 1, 1, 1>(
             block,
+            Many<Update<f32>, 1>{{w.update<f32>(72)}, {w.integer(73)}},
+            w.bound(74),
+            w.out<f32>(77),
+            w.out<f32>(78),
+            Many<Update<f32>, 1>{{w.update<f32>(79)}, {w.integer(80)}},
+            w.bound(81),
             Many<Update<f32>, 1>{{w.update<f32>(84)}, {w.integer(85)}},
             w.bound(86),
-            w.out<f32>(89),
-            w.out<f32>(90),
-            Many<Update<f32>, 1>{{w.update<f32>(91)}, {w.integer(92)}},
-            w.bound(93),
-            Many<Update<f32>, 1>{{w.update<f32>(96)}, {w.integer(97)}},
-            w.bound(98),
-            w.out<i64>(101),
-            w.ticket(102),
-            w.integer(103));
+            w.out<i64>(89),
+            w.ticket(90),
+            w.integer(91));
       });
-  start += w.integer(104);
+  start += w.integer(92);
   // clamp_group
   host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(125), 0, [&](auto& block) {
+      first_block, last_block, start, w.integer(113), 0, [&](auto& block) {
         k_clamp_group::body<256, 1, 1, 1>(
             block,
+            Many<Update<f32>, 1>{{w.update<f32>(93)}, {w.integer(94)}},
+            w.bound(95),
+            w.out<f32>(98),
+            w.out<f32>(99),
+            Many<Update<f32>, 1>{{w.update<f32>(100)}, {w.integer(101)}},
+            w.bound(102),
             Many<Update<f32>, 1>{{w.update<f32>(105)}, {w.integer(106)}},
             w.bound(107),
-            w.out<f32>(110),
-            w.out<f32>(111),
-            Many<Update<f32>, 1>{{w.update<f32>(112)}, {w.integer(113)}},
-            w.bound(114),
-            Many<Update<f32>, 1>{{w.update<f32>(117)}, {w.integer(118)}},
-            w.bound(119),
-            w.out<i64>(122),
-            w.ticket(123),
-            w.integer(124));
+            w.out<i64>(110),
+            w.ticket(111),
+            w.integer(112));
       });
-  start += w.integer(125);
-  // polyak
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(240), 0, [&](auto& block) {
-        k_polyak::body<256, 28, 28>(
+  start += w.integer(113);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(134), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
             block,
-            Many<In<f32>, 28>{{w.in<f32>(126), w.in<f32>(128), w.in<f32>(130), w.in<f32>(132), w.in<f32>(134), w.in<f32>(136), w.in<f32>(138), w.in<f32>(140), w.in<f32>(142), w.in<f32>(144), w.in<f32>(146), w.in<f32>(148), w.in<f32>(150), w.in<f32>(152), w.in<f32>(154), w.in<f32>(156), w.in<f32>(158), w.in<f32>(160), w.in<f32>(162), w.in<f32>(164), w.in<f32>(166), w.in<f32>(168), w.in<f32>(170), w.in<f32>(172), w.in<f32>(174), w.in<f32>(176), w.in<f32>(178), w.in<f32>(180)}, {w.integer(127), w.integer(129), w.integer(131), w.integer(133), w.integer(135), w.integer(137), w.integer(139), w.integer(141), w.integer(143), w.integer(145), w.integer(147), w.integer(149), w.integer(151), w.integer(153), w.integer(155), w.integer(157), w.integer(159), w.integer(161), w.integer(163), w.integer(165), w.integer(167), w.integer(169), w.integer(171), w.integer(173), w.integer(175), w.integer(177), w.integer(179), w.integer(181)}},
-            Many<Update<f32>, 28>{{w.update<f32>(182), w.update<f32>(184), w.update<f32>(186), w.update<f32>(188), w.update<f32>(190), w.update<f32>(192), w.update<f32>(194), w.update<f32>(196), w.update<f32>(198), w.update<f32>(200), w.update<f32>(202), w.update<f32>(204), w.update<f32>(206), w.update<f32>(208), w.update<f32>(210), w.update<f32>(212), w.update<f32>(214), w.update<f32>(216), w.update<f32>(218), w.update<f32>(220), w.update<f32>(222), w.update<f32>(224), w.update<f32>(226), w.update<f32>(228), w.update<f32>(230), w.update<f32>(232), w.update<f32>(234), w.update<f32>(236)}, {w.integer(183), w.integer(185), w.integer(187), w.integer(189), w.integer(191), w.integer(193), w.integer(195), w.integer(197), w.integer(199), w.integer(201), w.integer(203), w.integer(205), w.integer(207), w.integer(209), w.integer(211), w.integer(213), w.integer(215), w.integer(217), w.integer(219), w.integer(221), w.integer(223), w.integer(225), w.integer(227), w.integer(229), w.integer(231), w.integer(233), w.integer(235), w.integer(237)}},
-            w.in<f32>(238),
-            w.integer(239));
+            Many<Update<f32>, 1>{{w.update<f32>(114)}, {w.integer(115)}},
+            w.bound(116),
+            w.out<f32>(119),
+            w.out<f32>(120),
+            Many<Update<f32>, 1>{{w.update<f32>(121)}, {w.integer(122)}},
+            w.bound(123),
+            Many<Update<f32>, 1>{{w.update<f32>(126)}, {w.integer(127)}},
+            w.bound(128),
+            w.out<i64>(131),
+            w.ticket(132),
+            w.integer(133));
       });
-  start += w.integer(240);
-  // column_mean
+  start += w.integer(134);
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(248), sizeof(k_column_mean::Shared), [&](auto& block) {
-        k_column_mean::body<256>(
-            block,
-            w.in<f32>(241),
-            w.out<f32>(242),
-            w.out<i64>(243),
-            w.out<f32>(244),
-            w.ticket(245),
-            w.integer(246),
-            w.integer(247));
+      first_block, last_block, start, w.integer(142), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(135)}, {w.integer(136)}},
+            w.out<f32>(137),
+            w.integer(138),
+            w.pointer<u32>(139)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(140), w.pointer<u32>(141), a0);
       });
-  start += w.integer(248);
-  // zero
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(252), 0, [&](auto& block) {
-        k_zero::body<256, 1>(
-            block,
-            Many<Out<f32>, 1>{{w.out<f32>(249)}, {w.integer(250)}},
-            w.integer(251));
+  start += w.integer(142);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(150), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(143)}, {w.integer(144)}},
+            w.out<f32>(145),
+            w.integer(146),
+            w.pointer<u32>(147)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(148), w.pointer<u32>(149), a0);
+      });
+  start += w.integer(150);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(164), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(151), w.in<f32>(153), w.in<f32>(155), w.in<f32>(157)}, {w.integer(152), w.integer(154), w.integer(156), w.integer(158)}},
+            w.out<f32>(159),
+            w.integer(160),
+            w.pointer<u32>(161)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(162), w.pointer<u32>(163), a0);
       });
 }
 #endif
