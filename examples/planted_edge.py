@@ -5,7 +5,8 @@
     python examples/planted_edge.py --backend cuda --bars        # real bars instead
 
 Prints the greedy policy's mean net log return a path beside fixed rules on the same paths, with standard
-errors of the paired differences. Training starts without costs and with random actions only.
+errors of the paired differences. Training starts without costs and with random actions only; its signals go
+to runs/planted_edge.jsonl, which `python examples/plot_signals.py` draws.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ from foxhunt.emit.store import store
 from foxhunt.pipeline import compile_program
 from foxhunt.runtime.data import load_source
 from foxhunt.runtime.load import load_plan
+from foxhunt.runtime.telemetry import MetricsWriter
 from foxhunt.runtime.trading import compare, overlap, trade_unseen
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.spec.load import load_specs
 
 Array = NDArray[Any]
 ROOT = Path(__file__).parents[1]
+LINES = 10  # that training prints
 COST = 2e-4  # log return for each unit of turnover, on unseen paths always
 
 
@@ -54,7 +57,7 @@ def between(share: float, start: float, end: float) -> float:
     return min(max((share - start) / (end - start), 0.0), 1.0)
 
 
-def train(trainer: Trainer, options: argparse.Namespace, steps: int, report: int = 10) -> None:
+def train(trainer: Trainer, options: argparse.Namespace, steps: int, metrics: MetricsWriter) -> None:
     """Act and learn in turn; rate, random actions and costs follow the share of steps that is behind."""
     chunk, started, tau = 20, time.perf_counter(), float(trainer.signals["TAU"])
     trainer.run(8, "collect")
@@ -69,8 +72,9 @@ def train(trainer: Trainer, options: argparse.Namespace, steps: int, report: int
         for _ in range(chunk):
             trainer.run(1, "collect")
             trainer.run(1, "train")
-        if step // chunk % max(1, steps // chunk // report) == 0:
-            trainer.sync()
+        trainer.sync()
+        metrics.write(step + chunk, trainer.diagnostics())
+        if step // chunk % max(1, steps // chunk // LINES) == 0:
             signals = {n: trainer.signals[n] for n in ("TARGET_Q_BOUND", "GRAD_CLIP_BOUND", "H_S2_BOUND")}
             shown = ", ".join(f"{name} {float(value):.3g}" for name, value in signals.items())
             print(f"step {step:>7}, {time.perf_counter() - started:6.1f} s: {shown}", flush=True)
@@ -94,14 +98,16 @@ def main() -> None:
     options = arguments()
     compiled = compile_program(load_specs(ROOT / "specs"), "dqn", options.variant)
     store(compiled.files, options.out)
-    plan = load_plan(options.out)
+    plan, metrics = load_plan(options.out), options.out.with_suffix(".jsonl")
     dims = dict(plan.dims)
     with Trainer(plan, options.out, backend=options.backend, seed=options.seed) as trainer:
         for text in options.set:
             name, _, value = text.partition("=")
             trainer.signals[name] = float(value)
         trainer.run(1, "use_bars" if options.bars else "plant")
-        train(trainer, options, options.steps or dims["STEPS"])
+        metrics.unlink(missing_ok=True)
+        with MetricsWriter(metrics) as writer:
+            train(trainer, options, options.steps or dims["STEPS"], writer)
         policy, rules = trade(trainer, options)
     block = overlap(load_source(plan.data[0], options.out)["eval_starts"], dims["LEN"]) if options.bars else 1
     error = policy.std() / len(policy) ** 0.5
