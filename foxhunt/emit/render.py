@@ -144,8 +144,7 @@ def render(schedule: Schedule, kernels: Kernels, plan: Any, renderer: Renderer) 
         context = {"program": program, **entry_context(launch, kernels.texts)}
         add(f"launches/{launch.entry}.cu", renderer.render("program/launch.cu.j2", context))
     add("trainer.py", renderer.render("program/trainer.py.j2", _trainer(schedule, plan)))
-    paths = [*files, "manifest.json", "layout.lock"]
-    add("manifest.json", manifest(schedule, paths, _system_digests(kernels, renderer)))
+    add("manifest.json", manifest(schedule, dict(files), _system_digests(kernels, renderer)))
     return files
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from foxhunt.backend.plan import Plan
-from foxhunt.diagnostics import Location, TrainerError, fail
+from foxhunt.diagnostics import Diagnostic, Location, TrainerError, fail
+
+_SHOWN = 3
 
 
 def load_plan(folder: Path) -> Plan:
@@ -18,6 +23,28 @@ def load_plan(folder: Path) -> Plan:
         message = "there is no compiled program here"
         raise fail(TrainerError, "FH546", message, at=Location(str(path)), help=help) from error
     return plan_of_text(text, path)
+
+
+def edited(folder: Path) -> tuple[Diagnostic, ...]:
+    """A warning FH553 that names the generated files whose bytes are not those that the manifest has."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        listed = json.loads((folder / "manifest.json").read_bytes())["files"]
+        wrong = [
+            path for path, digest in sorted(listed.items()) if digest and _digest(folder / path) != digest
+        ]
+        if wrong:
+            more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+            message = f"{folder} was changed after it was compiled: {', '.join(wrong[:_SHOWN])}{more}."
+            help = "Nothing else knows of an edit there; change specs or templates, and compile again."
+            return (Diagnostic("FH553", message, Location(str(folder / wrong[0])), help, "warning"),)
+    return ()
+
+
+def _digest(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return "missing"
 
 
 def plan_of_text(text: str, path: Path) -> Plan:

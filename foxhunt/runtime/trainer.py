@@ -212,8 +212,8 @@ class Trainer:
         if "isv" in tensors:
             self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
         checkpoint.save(file, self.plan, tensors)
-        _log(checkpoint.not_finite(self.plan, tensors, file))
-        _log(skipped(self.plan, self._last, self._read) if self._last else ())
+        log_warnings(checkpoint.not_finite(self.plan, tensors, file))
+        log_warnings(skipped(self.plan, self._last, self._read) if self._last else ())
 
     def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
         """Continue from a checkpoint, bit for bit; returns and logs warnings.
@@ -223,7 +223,7 @@ class Trainer:
         """
         self._check_open()
         tensors, warnings = checkpoint.load(path_of(path, CheckpointError, "FH530"), self.plan)
-        _log(warnings)
+        log_warnings(warnings)
         with whole_steps(), self._failing():
             self.backend.sync()
             for entity in checkpoint.entities(self.plan):
@@ -389,6 +389,7 @@ class Trainer:
             raise
 
 
-def _log(warnings: Iterable[Diagnostic]) -> None:
+def log_warnings(warnings: Iterable[Diagnostic]) -> None:
+    """One line of log for each."""
     for warning in warnings:
         log.warning("%s", f"{warning.message} {warning.help}".rstrip())

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import foxhunt
+from foxhunt.backend.null import NullBackend
 from foxhunt.diagnostics import DriftError, EmissionError
 from foxhunt.emit.store import store
 from foxhunt.pipeline import compile_program, compile_specs
 from foxhunt.pipeline.plan import plan_of
-from foxhunt.runtime.load import load_plan
+from foxhunt.runtime.load import edited, load_plan
 from foxhunt.spec.load import load_specs
 
 ROOT = Path(__file__).parents[2]
@@ -90,6 +92,24 @@ def test_the_generated_trainer_spells_out_the_plan(project):
     store(done.files, project / "generated" / "toy")
     plan = load_plan(project / "generated" / "toy")
     assert plan == done.plan == plan_of(done.schedule, done.fingerprint)
+
+
+def test_loading_warns_of_generated_files_that_were_edited(project, caplog):
+    folder = project / "generated" / "toy"
+    store(compiled(project).files, folder)
+    foxhunt.load(folder, backend=NullBackend()).close()
+    assert not caplog.messages
+    with (folder / "layout.cuh").open("a") as file:
+        file.write("// by hand\n")
+    (folder / "launches" / "train_ingest.cu").unlink()
+    foxhunt.load(folder, backend=NullBackend()).close()
+    (found,) = edited(folder)
+    assert (found.code, found.severity) == ("FH553", "warning")
+    assert found.message.endswith("was changed after it was compiled: launches/train_ingest.cu, layout.cuh.")
+    assert caplog.messages == [f"{found.message} {found.help}"]
+    for text in ('{"files": ["layout.cuh"]}', "{", '{"files": 3}'):  # of an older foxhunt, or damaged
+        (folder / "manifest.json").write_text(text)
+        assert edited(folder) == ()
 
 
 def test_every_argument_of_the_plan_lies_inside_its_buffer():
