@@ -69,9 +69,11 @@ def sentinel_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
     return {"rows": tuple(rows), "grid": at, "part": PART, "words": FOUND}
 
 
-def update_table(laid_out: LaidOutProgram, _: str) -> dict[str, Any]:
-    """`latched`: whether what was found in an earlier step counts too."""
-    return {"latched": policy(laid_out.program) == "stop"}
+def update_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
+    """`rows` that are copied; `latched`: whether what was found in an earlier step counts too."""
+    declared = next(s for s in laid_out.program.steps if s.name == step)
+    rows = len(kept(laid_out.program, declared))
+    return {"rows": rows, "latched": policy(laid_out.program) == "stop"}
 
 
 def _parts(watched: Range) -> int:
