@@ -489,15 +489,15 @@ constexpr i64 T1M0_B = 4096;
 constexpr i64 T1M0_K = 256;
 constexpr i64 T1M0_N = 8;
 }  // namespace train_fused_23
-namespace train_fused_24 {
+namespace train_fused_26 {
 constexpr i64 T0M0_R = 4;
-}  // namespace train_fused_24
-namespace train_fused_25 {
+}  // namespace train_fused_26
+namespace train_fused_27 {
 constexpr i64 T2M0_A = 3;
 constexpr i64 T2M0_K = 4;
 constexpr i64 T2M0_S = 48;
-}  // namespace train_fused_25
-namespace train_fused_26 {
+}  // namespace train_fused_27
+namespace train_fused_28 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 256;
 constexpr i64 T0M0_N = 128;
@@ -513,8 +513,8 @@ constexpr i64 T3M0_N = 64;
 constexpr i64 T4M0_B = 4096;
 constexpr i64 T4M0_K = 256;
 constexpr i64 T4M0_N = 256;
-}  // namespace train_fused_26
-namespace train_fused_27 {
+}  // namespace train_fused_28
+namespace train_fused_29 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_K = 128;
 constexpr i64 T0M0_N = 128;
@@ -530,8 +530,8 @@ constexpr i64 T3M0_N = 1;
 constexpr i64 T4M0_B = 4096;
 constexpr i64 T4M0_K = 192;
 constexpr i64 T4M0_N = 256;
-}  // namespace train_fused_27
-namespace train_fused_28 {
+}  // namespace train_fused_29
+namespace train_fused_30 {
 constexpr i64 T0M0_A = 128;
 constexpr i64 T0M0_C = 2;
 constexpr i64 T0M0_K = 5;
@@ -540,8 +540,8 @@ constexpr i64 T2M0_K = 4;
 constexpr i64 T3M0_K = 4;
 constexpr i64 T4M0_EMB = 32;
 constexpr i64 T4M0_GROUPS = 6;
-}  // namespace train_fused_28
-namespace train_fused_29 {
+}  // namespace train_fused_30
+namespace train_fused_31 {
 constexpr i64 T0M0_AUX = 128;
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_H1 = 256;
@@ -558,12 +558,12 @@ constexpr i64 T3M0_N = 1;
 constexpr i64 T4M0_B = 24576;
 constexpr i64 T4M0_K = 32;
 constexpr i64 T4M0_N = 96;
-}  // namespace train_fused_29
+}  // namespace train_fused_31
 namespace train_learn_trunk_vsn_mix_grad {
 constexpr i64 T0M0_EMB = 32;
 constexpr i64 T0M0_GROUPS = 6;
 }  // namespace train_learn_trunk_vsn_mix_grad
-namespace train_fused_30 {
+namespace train_fused_32 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 256;
 constexpr i64 T1M0_B = 4096;
@@ -594,8 +594,8 @@ constexpr i64 T10M0_N = 153;
 constexpr i64 T11M0_B = 4096;
 constexpr i64 T11M0_K = 128;
 constexpr i64 T11M0_N = 153;
-}  // namespace train_fused_30
-namespace train_fused_31 {
+}  // namespace train_fused_32
+namespace train_fused_33 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 64;
 constexpr i64 T1M0_B = 4096;
@@ -626,8 +626,8 @@ constexpr i64 T10M0_N = 8;
 constexpr i64 T11M0_B = 4096;
 constexpr i64 T11M0_K = 256;
 constexpr i64 T11M0_N = 8;
-}  // namespace train_fused_31
-namespace train_fused_32 {
+}  // namespace train_fused_33
+namespace train_fused_34 {
 constexpr i64 T0M0_A = 128;
 constexpr i64 T0M0_C = 2;
 constexpr i64 T0M0_K = 5;
@@ -646,8 +646,8 @@ constexpr i64 T4M0_N = 51;
 constexpr i64 T5M0_EMB = 32;
 constexpr i64 T5M0_GF = 8;
 constexpr i64 T5M0_GROUPS = 6;
-}  // namespace train_fused_32
-namespace train_fused_33 {
+}  // namespace train_fused_34
+namespace train_fused_35 {
 constexpr i64 T0M0_B = 4096;
 constexpr i64 T0M0_N = 256;
 constexpr i64 T1M0_B = 4096;
@@ -668,36 +668,36 @@ constexpr i64 T6M0_N = 96;
 constexpr i64 T7M0_B = 24576;
 constexpr i64 T7M0_K = 32;
 constexpr i64 T7M0_N = 96;
-}  // namespace train_fused_33
-namespace train_fused_40 {
-constexpr i64 T6M0_C = 6;
-constexpr i64 T6M0_COLUMN = 0;
-constexpr i64 T6M1_C = 6;
-constexpr i64 T6M1_COLUMN = 1;
-constexpr i64 T6M2_C = 6;
-constexpr i64 T6M2_COLUMN = 2;
-constexpr i64 T6M3_C = 6;
-constexpr i64 T6M3_COLUMN = 3;
-constexpr i64 T6M4_C = 6;
-constexpr i64 T6M4_COLUMN = 4;
-constexpr i64 T6M5_C = 6;
-constexpr i64 T6M5_COLUMN = 5;
-}  // namespace train_fused_40
+}  // namespace train_fused_35
 namespace train_fused_42 {
-constexpr i64 T8M0_C = 12;
-constexpr i64 T8M0_QUANTILE = 0;
-constexpr i64 T8M0_T = 5;
-constexpr i64 T8M1_C = 12;
-constexpr i64 T8M1_QUANTILE = 1;
-constexpr i64 T8M1_T = 5;
-constexpr i64 T8M2_C = 12;
-constexpr i64 T8M2_QUANTILE = 2;
-constexpr i64 T8M2_T = 5;
-constexpr i64 T8M3_C = 12;
-constexpr i64 T8M3_QUANTILE = 3;
-constexpr i64 T8M3_T = 5;
-constexpr i64 T10M0_E = 8;
+constexpr i64 T5M0_C = 6;
+constexpr i64 T5M0_COLUMN = 0;
+constexpr i64 T5M1_C = 6;
+constexpr i64 T5M1_COLUMN = 1;
+constexpr i64 T5M2_C = 6;
+constexpr i64 T5M2_COLUMN = 2;
+constexpr i64 T5M3_C = 6;
+constexpr i64 T5M3_COLUMN = 3;
+constexpr i64 T5M4_C = 6;
+constexpr i64 T5M4_COLUMN = 4;
+constexpr i64 T5M5_C = 6;
+constexpr i64 T5M5_COLUMN = 5;
 }  // namespace train_fused_42
+namespace train_fused_44 {
+constexpr i64 T7M0_C = 12;
+constexpr i64 T7M0_QUANTILE = 0;
+constexpr i64 T7M0_T = 5;
+constexpr i64 T7M1_C = 12;
+constexpr i64 T7M1_QUANTILE = 1;
+constexpr i64 T7M1_T = 5;
+constexpr i64 T7M2_C = 12;
+constexpr i64 T7M2_QUANTILE = 2;
+constexpr i64 T7M2_T = 5;
+constexpr i64 T7M3_C = 12;
+constexpr i64 T7M3_QUANTILE = 3;
+constexpr i64 T7M3_T = 5;
+constexpr i64 T9M0_E = 8;
+}  // namespace train_fused_44
 namespace collect_env_reset {
 constexpr i64 T0M0_BARS = 256;
 constexpr i64 T0M0_L = 321;

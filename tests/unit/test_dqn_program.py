@@ -189,7 +189,7 @@ def test_every_bound_limits_something_and_every_observation_precedes_its_clamp(d
     assert takers["WEIGHT_BOUND"] == takers["ADAM_M_BOUND"] == takers["ADAM_V_BOUND"] == {"clamp_group"}
     assert takers["WD_RATE"] == takers["L1_LAMBDA_TRUNK"] == takers["GRAD_CLIP_BOUND"] == {"adamw"}
     assert takers["H_S2_BOUND"] == {"sanitise", "bounded_elu_grad"}  # no slope where it holds the value
-    assert takers["BW_D_H_S2_BOUND"] == {"sanitise"}
+    assert takers["BW_D_H_S2_BOUND"] == {"limit_size"}
     assert takers["Q_DIR_GRAD_BOUND"] == {"limit_size"}
     assert takers["MOE_GATE_ENTROPY_EMA"] == {"moe_lambda_eff_update"}
     assert takers["H_S2_RMS_EMA"] == {"mag_concat_qdir"}
@@ -228,11 +228,10 @@ WITHOUT_LAST = {
         (r"  - \{name: bw_d_h_s2_p99,.*\n", ""),
         (r"  - name: q_dir_grad_p99\n(    .*\n)+", ""),
     ],
-    "steps.yaml": [(r" +- bw_d_h_s2_p99\n", "")],
     "diagnostics.yaml": [(r"  - \{name: (BW_D_H_S2|Q_DIR_GRAD)_BOUND\}\n", "")],
     "network.yaml": [
         (r"limit: (BW_D_H_S2|Q_DIR_GRAD)_BOUND", "limit: H_S2_BOUND"),
-        (r" +- \{producers: \[q_dir_grad_p99\]\}\n", ""),
+        (r" +- \{producers: \[(bw_d_h_s2|q_dir_grad)_p99\]\}\n", ""),
     ],
 }
 
@@ -242,9 +241,8 @@ def test_69_producers_become_71_and_nothing_else_moves(edited, dqn):
     assert lines == {
         "isv.yaml": 2,
         "producers.yaml": 5,
-        "steps.yaml": 1,
         "diagnostics.yaml": 2,
-        "network.yaml": 5,
+        "network.yaml": 6,
     }
     before = laid_out(edited.root)
     assert (before.isv_total, before.scratch_total) == (171, 69)

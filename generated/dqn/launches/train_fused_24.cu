@@ -3,60 +3,50 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/denoised_target.cuh"
-#include "../kernels/sanitise.cuh"
+#include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_24 {
 
-namespace sizes = statics::train_fused_24;
+FH_DEVICE constexpr i64 shared_bytes() {
+  i64 bytes = 16;
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>);
+  return bytes;
+}
+static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_24(
-    const f32* __restrict__ w0_c51_0,
-    i64 w1_c51_0_count,
-    const f32* __restrict__ w2_c51_1,
-    i64 w3_c51_1_count,
-    const f32* __restrict__ w4_c51_2,
-    i64 w5_c51_2_count,
-    const f32* __restrict__ w6_c51_3,
-    i64 w7_c51_3_count,
-    const f32* __restrict__ w8_iqn,
-    f32* __restrict__ w9_target_q,
-    i64 w10_B,
-    i64 w11_grid,
-    const f32* __restrict__ w12_limit_slot,
-    const f32* __restrict__ w13_limit_triple,
-    i64 w14_limit_floor,
-    const f32* __restrict__ w15_x_0,
-    i64 w16_x_0_count,
-    f32* __restrict__ w17_y_0,
-    i64 w18_y_0_count,
-    i64 w19_n,
-    i64 w20_grid) {
-  unsigned char* const shared = nullptr;
+    const f32* __restrict__ w0_x_0,
+    i64 w1_x_0_count,
+    f32* __restrict__ w2_y,
+    i64 w3_n,
+    u32* __restrict__ w4_carry,
+    const f32* __restrict__ w5_x_0,
+    i64 w6_x_0_count,
+    f32* __restrict__ w7_y,
+    i64 w8_n,
+    u32* __restrict__ w9_carry,
+    u8* __restrict__ w10_partials,
+    u32* __restrict__ w11_ticket,
+    i64 w12_grid) {
+  __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // denoised_target
-  if (at < w11_grid) {
-    Block<256> block(at, w11_grid, shared);
-    k_denoised_target::body<256, sizes::T0M0_R, 4>(
-        block,
-        Many<In<f32>, 4>{{w0_c51_0, w2_c51_1, w4_c51_2, w6_c51_3}, {w1_c51_0_count, w3_c51_1_count, w5_c51_2_count, w7_c51_3_count}},
-        w8_iqn,
-        w9_target_q,
-        w10_B);
-    return;
-  }
-  at -= w11_grid;
-  // sanitise
-  if (at < w20_grid) {
-    Block<256> block(at, w20_grid, shared);
-    k_sanitise::body<256, 1, 1>(
-        block,
-        Bound(w12_limit_slot, w13_limit_triple, w14_limit_floor),
-        Many<In<f32>, 1>{{w15_x_0}, {w16_x_0_count}},
-        Many<Out<f32>, 1>{{w17_y_0}, {w18_y_0_count}},
-        w19_n);
+  // p99_abs, pass 0
+  if (at < w12_grid) {
+    Block<256> block(at, w12_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
+        w4_carry};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w5_x_0}, {w6_x_0_count}},
+        w7_y,
+        w8_n,
+        w9_carry};
+    statistics<256, k_p99_abs::Pass0, k_p99_abs::Pass0>(block, a0.x, w10_partials, w11_ticket, a0, a1);
     return;
   }
 }
@@ -64,26 +54,20 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_24(
 extern "C" void train_fused_24(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // denoised_target
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(11), 0, [&](auto& block) {
-        k_denoised_target::body<256, sizes::T0M0_R, 4>(
-            block,
-            Many<In<f32>, 4>{{w.in<f32>(0), w.in<f32>(2), w.in<f32>(4), w.in<f32>(6)}, {w.integer(1), w.integer(3), w.integer(5), w.integer(7)}},
-            w.in<f32>(8),
-            w.out<f32>(9),
-            w.integer(10));
-      });
-  start += w.integer(11);
-  // sanitise
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(20), 0, [&](auto& block) {
-        k_sanitise::body<256, 1, 1>(
-            block,
-            w.bound(12),
-            Many<In<f32>, 1>{{w.in<f32>(15)}, {w.integer(16)}},
-            Many<Out<f32>, 1>{{w.out<f32>(17)}, {w.integer(18)}},
-            w.integer(19));
+  // p99_abs, pass 0
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(12), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
+            w.pointer<u32>(4)};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(5)}, {w.integer(6)}},
+            w.out<f32>(7),
+            w.integer(8),
+            w.pointer<u32>(9)};
+        statistics<256, k_p99_abs::Pass0, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(10), w.pointer<u32>(11), a0, a1);
       });
 }
 #endif

@@ -3,19 +3,14 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/bounded_elu_grad.cuh"
-#include "../kernels/count_nonzero.cuh"
-#include "../kernels/curiosity_input.cuh"
-#include "../kernels/sanitise.cuh"
+#include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_25 {
 
-namespace sizes = statics::train_fused_25;
-
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_count_nonzero::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_count_nonzero::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1, k_p99_abs::Pass1>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -23,82 +18,35 @@ static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves fo
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_25(
-    const f32* __restrict__ w0_limit_slot,
-    const f32* __restrict__ w1_limit_triple,
-    i64 w2_limit_floor,
-    const f32* __restrict__ w3_x_0,
-    i64 w4_x_0_count,
-    f32* __restrict__ w5_y_0,
-    i64 w6_y_0_count,
-    i64 w7_n,
-    i64 w8_grid,
-    const i32* __restrict__ w9_x,
-    i64* __restrict__ w10_y,
-    i64 w11_n,
-    u8* __restrict__ w12_partials,
-    u32* __restrict__ w13_ticket,
-    i64 w14_grid,
-    const i32* __restrict__ w15_action,
-    const f32* __restrict__ w16_x,
-    f32* __restrict__ w17_y,
-    i64 w18_B,
-    i64 w19_grid,
-    f32* __restrict__ w20_dx,
-    const f32* __restrict__ w21_dy,
-    const f32* __restrict__ w22_limit_slot,
-    const f32* __restrict__ w23_limit_triple,
-    i64 w24_limit_floor,
-    const f32* __restrict__ w25_y,
-    i64 w26_n,
-    i64 w27_grid) {
+    const f32* __restrict__ w0_x_0,
+    i64 w1_x_0_count,
+    f32* __restrict__ w2_y,
+    i64 w3_n,
+    u32* __restrict__ w4_carry,
+    const f32* __restrict__ w5_x_0,
+    i64 w6_x_0_count,
+    f32* __restrict__ w7_y,
+    i64 w8_n,
+    u32* __restrict__ w9_carry,
+    u8* __restrict__ w10_partials,
+    u32* __restrict__ w11_ticket,
+    i64 w12_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // sanitise
-  if (at < w8_grid) {
-    Block<256> block(at, w8_grid, shared);
-    k_sanitise::body<256, 1, 1>(
-        block,
-        Bound(w0_limit_slot, w1_limit_triple, w2_limit_floor),
-        Many<In<f32>, 1>{{w3_x_0}, {w4_x_0_count}},
-        Many<Out<f32>, 1>{{w5_y_0}, {w6_y_0_count}},
-        w7_n);
-    return;
-  }
-  at -= w8_grid;
-  // count_nonzero
-  if (at < w14_grid) {
-    Block<256> block(at, w14_grid, shared);
-    const k_count_nonzero::Args a0{
-        w9_x,
-        w10_y,
-        w11_n,
-        nullptr};
-    statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w12_partials, w13_ticket, a0);
-    return;
-  }
-  at -= w14_grid;
-  // curiosity_input
-  if (at < w19_grid) {
-    Block<256> block(at, w19_grid, shared);
-    k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
-        block,
-        w15_action,
-        w16_x,
-        w17_y,
-        w18_B);
-    return;
-  }
-  at -= w19_grid;
-  // bounded_elu_grad
-  if (at < w27_grid) {
-    Block<256> block(at, w27_grid, shared);
-    k_bounded_elu_grad::body<256>(
-        block,
-        w20_dx,
-        w21_dy,
-        Bound(w22_limit_slot, w23_limit_triple, w24_limit_floor),
-        w25_y,
-        w26_n);
+  // p99_abs, pass 1
+  if (at < w12_grid) {
+    Block<256> block(at, w12_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
+        w4_carry};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w5_x_0}, {w6_x_0_count}},
+        w7_y,
+        w8_n,
+        w9_carry};
+    statistics<256, k_p99_abs::Pass1, k_p99_abs::Pass1>(block, a0.x, w10_partials, w11_ticket, a0, a1);
     return;
   }
 }
@@ -106,49 +54,20 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_25(
 extern "C" void train_fused_25(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // sanitise
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(8), 0, [&](auto& block) {
-        k_sanitise::body<256, 1, 1>(
-            block,
-            w.bound(0),
-            Many<In<f32>, 1>{{w.in<f32>(3)}, {w.integer(4)}},
-            Many<Out<f32>, 1>{{w.out<f32>(5)}, {w.integer(6)}},
-            w.integer(7));
-      });
-  start += w.integer(8);
-  // count_nonzero
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(14), sizeof(StatisticsShared<256, k_count_nonzero::Pass0>), [&](auto& block) {
-        const k_count_nonzero::Args a0{
-            w.in<i32>(9),
-            w.out<i64>(10),
-            w.integer(11),
-            nullptr};
-        statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w.pointer<u8>(12), w.pointer<u32>(13), a0);
-      });
-  start += w.integer(14);
-  // curiosity_input
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(19), 0, [&](auto& block) {
-        k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
-            block,
-            w.in<i32>(15),
-            w.in<f32>(16),
-            w.out<f32>(17),
-            w.integer(18));
-      });
-  start += w.integer(19);
-  // bounded_elu_grad
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(27), 0, [&](auto& block) {
-        k_bounded_elu_grad::body<256>(
-            block,
-            w.out<f32>(20),
-            w.in<f32>(21),
-            w.bound(22),
-            w.in<f32>(25),
-            w.integer(26));
+      first_block, last_block, start, w.integer(12), sizeof(StatisticsShared<256, k_p99_abs::Pass1, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
+            w.pointer<u32>(4)};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(5)}, {w.integer(6)}},
+            w.out<f32>(7),
+            w.integer(8),
+            w.pointer<u32>(9)};
+        statistics<256, k_p99_abs::Pass1, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(10), w.pointer<u32>(11), a0, a1);
       });
 }
 #endif

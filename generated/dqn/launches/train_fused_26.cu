@@ -3,108 +3,62 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/linear_dx_elu.cuh"
-#include "../kernels/linear_elu.cuh"
+#include "../kernels/denoised_target.cuh"
+#include "../kernels/limit_size.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_26 {
 
 namespace sizes = statics::train_fused_26;
 
-FH_DEVICE constexpr i64 shared_bytes() {
-  i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_linear_elu::Shared)) > bytes) bytes = sizeof(k_linear_elu::Shared);
-  if (static_cast<i64>(sizeof(k_linear_dx_elu::Shared)) > bytes) bytes = sizeof(k_linear_dx_elu::Shared);
-  return bytes;
-}
-static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
-
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_26(
-    const f32* __restrict__ w0_b,
-    const f32* __restrict__ w1_w,
-    const f32* __restrict__ w2_x,
-    f32* __restrict__ w3_y,
-    i64 w4_grid,
-    const f32* __restrict__ w5_b,
-    const f32* __restrict__ w6_w,
-    const f32* __restrict__ w7_x,
-    f32* __restrict__ w8_y,
-    i64 w9_grid,
-    const f32* __restrict__ w10_b,
-    const f32* __restrict__ w11_w,
-    const f32* __restrict__ w12_x,
-    f32* __restrict__ w13_y,
-    i64 w14_grid,
-    const f32* __restrict__ w15_b,
-    const f32* __restrict__ w16_w,
-    const f32* __restrict__ w17_x,
-    f32* __restrict__ w18_y,
-    i64 w19_grid,
-    f32* __restrict__ w20_dx,
-    const f32* __restrict__ w21_dy,
-    const f32* __restrict__ w22_w,
-    const f32* __restrict__ w23_y,
-    i64 w24_grid) {
-  __shared__ alignas(16) unsigned char shared[shared_bytes()];
+    const f32* __restrict__ w0_c51_0,
+    i64 w1_c51_0_count,
+    const f32* __restrict__ w2_c51_1,
+    i64 w3_c51_1_count,
+    const f32* __restrict__ w4_c51_2,
+    i64 w5_c51_2_count,
+    const f32* __restrict__ w6_c51_3,
+    i64 w7_c51_3_count,
+    const f32* __restrict__ w8_iqn,
+    f32* __restrict__ w9_target_q,
+    i64 w10_B,
+    i64 w11_grid,
+    const f32* __restrict__ w12_limit_slot,
+    const f32* __restrict__ w13_limit_triple,
+    i64 w14_limit_floor,
+    const f32* __restrict__ w15_size,
+    const f32* __restrict__ w16_x_0,
+    i64 w17_x_0_count,
+    f32* __restrict__ w18_y_0,
+    i64 w19_y_0_count,
+    i64 w20_n,
+    i64 w21_grid) {
+  unsigned char* const shared = nullptr;
   i64 at = blockIdx.x;
-  // linear_elu
-  if (at < w4_grid) {
-    Block<256> block(at, w4_grid, shared);
-    k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // denoised_target
+  if (at < w11_grid) {
+    Block<256> block(at, w11_grid, shared);
+    k_denoised_target::body<256, sizes::T0M0_R, 4>(
         block,
-        w0_b,
-        w1_w,
-        w2_x,
-        w3_y);
+        Many<In<f32>, 4>{{w0_c51_0, w2_c51_1, w4_c51_2, w6_c51_3}, {w1_c51_0_count, w3_c51_1_count, w5_c51_2_count, w7_c51_3_count}},
+        w8_iqn,
+        w9_target_q,
+        w10_B);
     return;
   }
-  at -= w4_grid;
-  // linear_elu
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    k_linear_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  at -= w11_grid;
+  // limit_size
+  if (at < w21_grid) {
+    Block<256> block(at, w21_grid, shared);
+    k_limit_size::body<256, 1, 1>(
         block,
-        w5_b,
-        w6_w,
-        w7_x,
-        w8_y);
-    return;
-  }
-  at -= w9_grid;
-  // linear_elu
-  if (at < w14_grid) {
-    Block<256> block(at, w14_grid, shared);
-    k_linear_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
-        block,
-        w10_b,
-        w11_w,
-        w12_x,
-        w13_y);
-    return;
-  }
-  at -= w14_grid;
-  // linear_elu
-  if (at < w19_grid) {
-    Block<256> block(at, w19_grid, shared);
-    k_linear_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
-        block,
-        w15_b,
-        w16_w,
-        w17_x,
-        w18_y);
-    return;
-  }
-  at -= w19_grid;
-  // linear_dx_elu
-  if (at < w24_grid) {
-    Block<256> block(at, w24_grid, shared);
-    k_linear_dx_elu::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
-        block,
-        w20_dx,
-        w21_dy,
-        w22_w,
-        w23_y);
+        Bound(w12_limit_slot, w13_limit_triple, w14_limit_floor),
+        w15_size,
+        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
+        Many<Out<f32>, 1>{{w18_y_0}, {w19_y_0_count}},
+        w20_n);
     return;
   }
 }
@@ -112,59 +66,27 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_26(
 extern "C" void train_fused_26(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // linear_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(4), sizeof(k_linear_elu::Shared), [&](auto& block) {
-        k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // denoised_target
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(11), 0, [&](auto& block) {
+        k_denoised_target::body<256, sizes::T0M0_R, 4>(
             block,
-            w.in<f32>(0),
-            w.in<f32>(1),
-            w.in<f32>(2),
-            w.out<f32>(3));
+            Many<In<f32>, 4>{{w.in<f32>(0), w.in<f32>(2), w.in<f32>(4), w.in<f32>(6)}, {w.integer(1), w.integer(3), w.integer(5), w.integer(7)}},
+            w.in<f32>(8),
+            w.out<f32>(9),
+            w.integer(10));
       });
-  start += w.integer(4);
-  // linear_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(k_linear_elu::Shared), [&](auto& block) {
-        k_linear_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  start += w.integer(11);
+  // limit_size
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(21), 0, [&](auto& block) {
+        k_limit_size::body<256, 1, 1>(
             block,
-            w.in<f32>(5),
-            w.in<f32>(6),
-            w.in<f32>(7),
-            w.out<f32>(8));
-      });
-  start += w.integer(9);
-  // linear_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(14), sizeof(k_linear_elu::Shared), [&](auto& block) {
-        k_linear_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
-            block,
-            w.in<f32>(10),
-            w.in<f32>(11),
-            w.in<f32>(12),
-            w.out<f32>(13));
-      });
-  start += w.integer(14);
-  // linear_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(19), sizeof(k_linear_elu::Shared), [&](auto& block) {
-        k_linear_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
-            block,
+            w.bound(12),
             w.in<f32>(15),
-            w.in<f32>(16),
-            w.in<f32>(17),
-            w.out<f32>(18));
-      });
-  start += w.integer(19);
-  // linear_dx_elu
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(24), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
-        k_linear_dx_elu::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
-            block,
-            w.out<f32>(20),
-            w.in<f32>(21),
-            w.in<f32>(22),
-            w.in<f32>(23));
+            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
+            Many<Out<f32>, 1>{{w.out<f32>(18)}, {w.integer(19)}},
+            w.integer(20));
       });
 }
 #endif

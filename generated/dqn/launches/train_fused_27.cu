@@ -3,8 +3,10 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/linear.cuh"
-#include "../kernels/linear_dx.cuh"
+#include "../kernels/bounded_elu_grad.cuh"
+#include "../kernels/count_nonzero.cuh"
+#include "../kernels/curiosity_input.cuh"
+#include "../kernels/sanitise.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_27 {
@@ -13,96 +15,90 @@ namespace sizes = statics::train_fused_27;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_linear::Shared)) > bytes) bytes = sizeof(k_linear::Shared);
-  if (static_cast<i64>(sizeof(k_linear_dx::Shared)) > bytes) bytes = sizeof(k_linear_dx::Shared);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_count_nonzero::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_count_nonzero::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_27(
-    const f32* __restrict__ w0_b,
-    const f32* __restrict__ w1_w,
-    const f32* __restrict__ w2_x,
-    f32* __restrict__ w3_y,
-    i64 w4_grid,
-    const f32* __restrict__ w5_b,
-    const f32* __restrict__ w6_w,
-    const f32* __restrict__ w7_x,
-    f32* __restrict__ w8_y,
-    i64 w9_grid,
-    const f32* __restrict__ w10_b,
-    const f32* __restrict__ w11_w,
-    const f32* __restrict__ w12_x,
-    f32* __restrict__ w13_y,
+    const f32* __restrict__ w0_limit_slot,
+    const f32* __restrict__ w1_limit_triple,
+    i64 w2_limit_floor,
+    const f32* __restrict__ w3_x_0,
+    i64 w4_x_0_count,
+    f32* __restrict__ w5_y_0,
+    i64 w6_y_0_count,
+    i64 w7_n,
+    i64 w8_grid,
+    const i32* __restrict__ w9_x,
+    i64* __restrict__ w10_y,
+    i64 w11_n,
+    u8* __restrict__ w12_partials,
+    u32* __restrict__ w13_ticket,
     i64 w14_grid,
-    const f32* __restrict__ w15_b,
-    const f32* __restrict__ w16_w,
-    const f32* __restrict__ w17_x,
-    f32* __restrict__ w18_y,
+    const i32* __restrict__ w15_action,
+    const f32* __restrict__ w16_x,
+    f32* __restrict__ w17_y,
+    i64 w18_B,
     i64 w19_grid,
     f32* __restrict__ w20_dx,
     const f32* __restrict__ w21_dy,
-    const f32* __restrict__ w22_w,
-    i64 w23_grid) {
+    const f32* __restrict__ w22_limit_slot,
+    const f32* __restrict__ w23_limit_triple,
+    i64 w24_limit_floor,
+    const f32* __restrict__ w25_y,
+    i64 w26_n,
+    i64 w27_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // linear
-  if (at < w4_grid) {
-    Block<256> block(at, w4_grid, shared);
-    k_linear::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // sanitise
+  if (at < w8_grid) {
+    Block<256> block(at, w8_grid, shared);
+    k_sanitise::body<256, 1, 1>(
         block,
-        w0_b,
-        w1_w,
-        w2_x,
-        w3_y);
+        Bound(w0_limit_slot, w1_limit_triple, w2_limit_floor),
+        Many<In<f32>, 1>{{w3_x_0}, {w4_x_0_count}},
+        Many<Out<f32>, 1>{{w5_y_0}, {w6_y_0_count}},
+        w7_n);
     return;
   }
-  at -= w4_grid;
-  // linear
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    k_linear::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
-        block,
-        w5_b,
-        w6_w,
-        w7_x,
-        w8_y);
-    return;
-  }
-  at -= w9_grid;
-  // linear
+  at -= w8_grid;
+  // count_nonzero
   if (at < w14_grid) {
     Block<256> block(at, w14_grid, shared);
-    k_linear::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
-        block,
-        w10_b,
-        w11_w,
-        w12_x,
-        w13_y);
+    const k_count_nonzero::Args a0{
+        w9_x,
+        w10_y,
+        w11_n,
+        nullptr};
+    statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w12_partials, w13_ticket, a0);
     return;
   }
   at -= w14_grid;
-  // linear
+  // curiosity_input
   if (at < w19_grid) {
     Block<256> block(at, w19_grid, shared);
-    k_linear::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+    k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
         block,
-        w15_b,
-        w16_w,
-        w17_x,
-        w18_y);
+        w15_action,
+        w16_x,
+        w17_y,
+        w18_B);
     return;
   }
   at -= w19_grid;
-  // linear_dx
-  if (at < w23_grid) {
-    Block<256> block(at, w23_grid, shared);
-    k_linear_dx::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
+  // bounded_elu_grad
+  if (at < w27_grid) {
+    Block<256> block(at, w27_grid, shared);
+    k_bounded_elu_grad::body<256>(
         block,
         w20_dx,
         w21_dy,
-        w22_w);
+        Bound(w22_limit_slot, w23_limit_triple, w24_limit_floor),
+        w25_y,
+        w26_n);
     return;
   }
 }
@@ -110,58 +106,49 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_27(
 extern "C" void train_fused_27(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // linear
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(4), sizeof(k_linear::Shared), [&](auto& block) {
-        k_linear::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+  // sanitise
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(8), 0, [&](auto& block) {
+        k_sanitise::body<256, 1, 1>(
             block,
-            w.in<f32>(0),
-            w.in<f32>(1),
-            w.in<f32>(2),
-            w.out<f32>(3));
+            w.bound(0),
+            Many<In<f32>, 1>{{w.in<f32>(3)}, {w.integer(4)}},
+            Many<Out<f32>, 1>{{w.out<f32>(5)}, {w.integer(6)}},
+            w.integer(7));
       });
-  start += w.integer(4);
-  // linear
+  start += w.integer(8);
+  // count_nonzero
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(k_linear::Shared), [&](auto& block) {
-        k_linear::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
-            block,
-            w.in<f32>(5),
-            w.in<f32>(6),
-            w.in<f32>(7),
-            w.out<f32>(8));
-      });
-  start += w.integer(9);
-  // linear
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(14), sizeof(k_linear::Shared), [&](auto& block) {
-        k_linear::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
-            block,
-            w.in<f32>(10),
-            w.in<f32>(11),
-            w.in<f32>(12),
-            w.out<f32>(13));
+      first_block, last_block, start, w.integer(14), sizeof(StatisticsShared<256, k_count_nonzero::Pass0>), [&](auto& block) {
+        const k_count_nonzero::Args a0{
+            w.in<i32>(9),
+            w.out<i64>(10),
+            w.integer(11),
+            nullptr};
+        statistics<256, k_count_nonzero::Pass0>(block, Elements{a0.n}, w.pointer<u8>(12), w.pointer<u32>(13), a0);
       });
   start += w.integer(14);
-  // linear
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(19), sizeof(k_linear::Shared), [&](auto& block) {
-        k_linear::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+  // curiosity_input
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(19), 0, [&](auto& block) {
+        k_curiosity_input::body<256, sizes::T2M0_A, sizes::T2M0_K, sizes::T2M0_S>(
             block,
-            w.in<f32>(15),
+            w.in<i32>(15),
             w.in<f32>(16),
-            w.in<f32>(17),
-            w.out<f32>(18));
+            w.out<f32>(17),
+            w.integer(18));
       });
   start += w.integer(19);
-  // linear_dx
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(k_linear_dx::Shared), [&](auto& block) {
-        k_linear_dx::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
+  // bounded_elu_grad
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(27), 0, [&](auto& block) {
+        k_bounded_elu_grad::body<256>(
             block,
             w.out<f32>(20),
             w.in<f32>(21),
-            w.in<f32>(22));
+            w.bound(22),
+            w.in<f32>(25),
+            w.integer(26));
       });
 }
 #endif

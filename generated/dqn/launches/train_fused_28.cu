@@ -3,10 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/attention_grad.cuh"
-#include "../kernels/aux_heads.cuh"
-#include "../kernels/expectile_loss.cuh"
-#include "../kernels/mse_rows.cuh"
+#include "../kernels/linear_dx_elu.cuh"
+#include "../kernels/linear_elu.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_28 {
@@ -15,148 +13,98 @@ namespace sizes = statics::train_fused_28;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_aux_heads::Shared)) > bytes) bytes = sizeof(k_aux_heads::Shared);
-  if (static_cast<i64>(sizeof(k_attention_grad::Shared)) > bytes) bytes = sizeof(k_attention_grad::Shared);
+  if (static_cast<i64>(sizeof(k_linear_elu::Shared)) > bytes) bytes = sizeof(k_linear_elu::Shared);
+  if (static_cast<i64>(sizeof(k_linear_dx_elu::Shared)) > bytes) bytes = sizeof(k_linear_dx_elu::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_28(
-    f32* __restrict__ w0_d_logits,
-    f32* __restrict__ w1_dh,
-    const f32* __restrict__ w2_dir_b,
-    f32* __restrict__ w3_dir_correct,
-    const i32* __restrict__ w4_dir_label,
-    f32* __restrict__ w5_dir_loss,
-    const f32* __restrict__ w6_dir_w,
-    const f32* __restrict__ w7_dir_weight,
-    const f32* __restrict__ w8_h,
-    f32* __restrict__ w9_pred_tanh,
-    const f32* __restrict__ w10_reg_b,
-    f32* __restrict__ w11_reg_class,
-    f32* __restrict__ w12_reg_correct,
-    const i32* __restrict__ w13_reg_label,
-    f32* __restrict__ w14_reg_loss,
-    const f32* __restrict__ w15_reg_w,
-    const f32* __restrict__ w16_reg_weight,
-    const i64* __restrict__ w17_valid,
-    i64 w18_B,
+    const f32* __restrict__ w0_b,
+    const f32* __restrict__ w1_w,
+    const f32* __restrict__ w2_x,
+    f32* __restrict__ w3_y,
+    i64 w4_grid,
+    const f32* __restrict__ w5_b,
+    const f32* __restrict__ w6_w,
+    const f32* __restrict__ w7_x,
+    f32* __restrict__ w8_y,
+    i64 w9_grid,
+    const f32* __restrict__ w10_b,
+    const f32* __restrict__ w11_w,
+    const f32* __restrict__ w12_x,
+    f32* __restrict__ w13_y,
+    i64 w14_grid,
+    const f32* __restrict__ w15_b,
+    const f32* __restrict__ w16_w,
+    const f32* __restrict__ w17_x,
+    f32* __restrict__ w18_y,
     i64 w19_grid,
-    f32* __restrict__ w20_d_pred,
-    f32* __restrict__ w21_loss,
-    const f32* __restrict__ w22_pred,
-    const f32* __restrict__ w23_target,
-    const f32* __restrict__ w24_weight,
-    i64 w25_B,
-    i64 w26_grid,
-    f32* __restrict__ w27_dv,
-    const f32* __restrict__ w28_expectile,
-    f32* __restrict__ w29_loss,
-    const f32* __restrict__ w30_target,
-    const f32* __restrict__ w31_v,
-    const f32* __restrict__ w32_weight,
-    i64 w33_B,
-    i64 w34_grid,
-    f32* __restrict__ w35_dv,
-    const f32* __restrict__ w36_expectile,
-    f32* __restrict__ w37_loss,
-    const f32* __restrict__ w38_target,
-    const f32* __restrict__ w39_v,
-    const f32* __restrict__ w40_weight,
-    i64 w41_B,
-    i64 w42_grid,
-    const f32* __restrict__ w43_att,
-    f32* __restrict__ w44_d_emb,
-    const f32* __restrict__ w45_d_flat,
-    f32* __restrict__ w46_d_qkv,
-    const f32* __restrict__ w47_qkv,
-    i64 w48_B,
-    i64 w49_grid) {
+    f32* __restrict__ w20_dx,
+    const f32* __restrict__ w21_dy,
+    const f32* __restrict__ w22_w,
+    const f32* __restrict__ w23_y,
+    i64 w24_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // aux_heads
+  // linear_elu
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
+        block,
+        w0_b,
+        w1_w,
+        w2_x,
+        w3_y);
+    return;
+  }
+  at -= w4_grid;
+  // linear_elu
+  if (at < w9_grid) {
+    Block<256> block(at, w9_grid, shared);
+    k_linear_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+        block,
+        w5_b,
+        w6_w,
+        w7_x,
+        w8_y);
+    return;
+  }
+  at -= w9_grid;
+  // linear_elu
+  if (at < w14_grid) {
+    Block<256> block(at, w14_grid, shared);
+    k_linear_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+        block,
+        w10_b,
+        w11_w,
+        w12_x,
+        w13_y);
+    return;
+  }
+  at -= w14_grid;
+  // linear_elu
   if (at < w19_grid) {
     Block<256> block(at, w19_grid, shared);
-    k_aux_heads::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
+    k_linear_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
         block,
-        w0_d_logits,
-        w1_dh,
-        w2_dir_b,
-        w3_dir_correct,
-        w4_dir_label,
-        w5_dir_loss,
-        w6_dir_w,
-        w7_dir_weight,
-        w8_h,
-        w9_pred_tanh,
-        w10_reg_b,
-        w11_reg_class,
-        w12_reg_correct,
-        w13_reg_label,
-        w14_reg_loss,
-        w15_reg_w,
-        w16_reg_weight,
-        w17_valid,
-        w18_B);
+        w15_b,
+        w16_w,
+        w17_x,
+        w18_y);
     return;
   }
   at -= w19_grid;
-  // mse_rows
-  if (at < w26_grid) {
-    Block<256> block(at, w26_grid, shared);
-    k_mse_rows::body<256, sizes::T1M0_S>(
+  // linear_dx_elu
+  if (at < w24_grid) {
+    Block<256> block(at, w24_grid, shared);
+    k_linear_dx_elu::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
         block,
-        w20_d_pred,
-        w21_loss,
-        w22_pred,
-        w23_target,
-        w24_weight,
-        w25_B);
-    return;
-  }
-  at -= w26_grid;
-  // expectile_loss
-  if (at < w34_grid) {
-    Block<256> block(at, w34_grid, shared);
-    k_expectile_loss::body<256, sizes::T2M0_K>(
-        block,
-        w27_dv,
-        w28_expectile,
-        w29_loss,
-        w30_target,
-        w31_v,
-        w32_weight,
-        w33_B);
-    return;
-  }
-  at -= w34_grid;
-  // expectile_loss
-  if (at < w42_grid) {
-    Block<256> block(at, w42_grid, shared);
-    k_expectile_loss::body<256, sizes::T3M0_K>(
-        block,
-        w35_dv,
-        w36_expectile,
-        w37_loss,
-        w38_target,
-        w39_v,
-        w40_weight,
-        w41_B);
-    return;
-  }
-  at -= w42_grid;
-  // attention_grad
-  if (at < w49_grid) {
-    Block<256> block(at, w49_grid, shared);
-    k_attention_grad::body<256, sizes::T4M0_EMB, sizes::T4M0_GROUPS>(
-        block,
-        w43_att,
-        w44_d_emb,
-        w45_d_flat,
-        w46_d_qkv,
-        w47_qkv,
-        w48_B);
+        w20_dx,
+        w21_dy,
+        w22_w,
+        w23_y);
     return;
   }
 }
@@ -164,84 +112,59 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_28(
 extern "C" void train_fused_28(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // aux_heads
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(19), sizeof(k_aux_heads::Shared), [&](auto& block) {
-        k_aux_heads::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
+  // linear_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(4), sizeof(k_linear_elu::Shared), [&](auto& block) {
+        k_linear_elu::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
             block,
-            w.out<f32>(0),
-            w.out<f32>(1),
+            w.in<f32>(0),
+            w.in<f32>(1),
             w.in<f32>(2),
-            w.out<f32>(3),
-            w.in<i32>(4),
-            w.out<f32>(5),
+            w.out<f32>(3));
+      });
+  start += w.integer(4);
+  // linear_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(9), sizeof(k_linear_elu::Shared), [&](auto& block) {
+        k_linear_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+            block,
+            w.in<f32>(5),
             w.in<f32>(6),
             w.in<f32>(7),
-            w.in<f32>(8),
-            w.out<f32>(9),
+            w.out<f32>(8));
+      });
+  start += w.integer(9);
+  // linear_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(14), sizeof(k_linear_elu::Shared), [&](auto& block) {
+        k_linear_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+            block,
             w.in<f32>(10),
-            w.out<f32>(11),
-            w.out<f32>(12),
-            w.in<i32>(13),
-            w.out<f32>(14),
+            w.in<f32>(11),
+            w.in<f32>(12),
+            w.out<f32>(13));
+      });
+  start += w.integer(14);
+  // linear_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(19), sizeof(k_linear_elu::Shared), [&](auto& block) {
+        k_linear_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+            block,
             w.in<f32>(15),
             w.in<f32>(16),
-            w.in<i64>(17),
-            w.integer(18));
+            w.in<f32>(17),
+            w.out<f32>(18));
       });
   start += w.integer(19);
-  // mse_rows
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(26), 0, [&](auto& block) {
-        k_mse_rows::body<256, sizes::T1M0_S>(
+  // linear_dx_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(24), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
+        k_linear_dx_elu::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
             block,
             w.out<f32>(20),
-            w.out<f32>(21),
+            w.in<f32>(21),
             w.in<f32>(22),
-            w.in<f32>(23),
-            w.in<f32>(24),
-            w.integer(25));
-      });
-  start += w.integer(26);
-  // expectile_loss
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(34), 0, [&](auto& block) {
-        k_expectile_loss::body<256, sizes::T2M0_K>(
-            block,
-            w.out<f32>(27),
-            w.in<f32>(28),
-            w.out<f32>(29),
-            w.in<f32>(30),
-            w.in<f32>(31),
-            w.in<f32>(32),
-            w.integer(33));
-      });
-  start += w.integer(34);
-  // expectile_loss
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(42), 0, [&](auto& block) {
-        k_expectile_loss::body<256, sizes::T3M0_K>(
-            block,
-            w.out<f32>(35),
-            w.in<f32>(36),
-            w.out<f32>(37),
-            w.in<f32>(38),
-            w.in<f32>(39),
-            w.in<f32>(40),
-            w.integer(41));
-      });
-  start += w.integer(42);
-  // attention_grad
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(49), sizeof(k_attention_grad::Shared), [&](auto& block) {
-        k_attention_grad::body<256, sizes::T4M0_EMB, sizes::T4M0_GROUPS>(
-            block,
-            w.in<f32>(43),
-            w.out<f32>(44),
-            w.in<f32>(45),
-            w.out<f32>(46),
-            w.in<f32>(47),
-            w.integer(48));
+            w.in<f32>(23));
       });
 }
 #endif

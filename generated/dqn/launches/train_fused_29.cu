@@ -3,9 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/bwd_dh_pre.cuh"
-#include "../kernels/linear_dx_add.cuh"
-#include "../kernels/linear_dx_elu.cuh"
+#include "../kernels/linear.cuh"
+#include "../kernels/linear_dx.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_29 {
@@ -14,105 +13,96 @@ namespace sizes = statics::train_fused_29;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_bwd_dh_pre::Shared)) > bytes) bytes = sizeof(k_bwd_dh_pre::Shared);
-  if (static_cast<i64>(sizeof(k_linear_dx_elu::Shared)) > bytes) bytes = sizeof(k_linear_dx_elu::Shared);
-  if (static_cast<i64>(sizeof(k_linear_dx_add::Shared)) > bytes) bytes = sizeof(k_linear_dx_add::Shared);
+  if (static_cast<i64>(sizeof(k_linear::Shared)) > bytes) bytes = sizeof(k_linear::Shared);
+  if (static_cast<i64>(sizeof(k_linear_dx::Shared)) > bytes) bytes = sizeof(k_linear_dx::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_29(
-    f32* __restrict__ w0_dh1_pre,
-    f32* __restrict__ w1_dh2_pre,
-    const f32* __restrict__ w2_dh3,
-    const f32* __restrict__ w3_h1,
-    const f32* __restrict__ w4_h2,
-    const f32* __restrict__ w5_w2,
-    const f32* __restrict__ w6_w3,
-    i64 w7_grid,
-    f32* __restrict__ w8_dx,
-    const f32* __restrict__ w9_dy,
-    const f32* __restrict__ w10_w,
-    const f32* __restrict__ w11_y,
-    i64 w12_grid,
-    f32* __restrict__ w13_dx,
-    const f32* __restrict__ w14_dy,
-    const f32* __restrict__ w15_w,
-    const f32* __restrict__ w16_y,
-    i64 w17_grid,
-    f32* __restrict__ w18_dx,
-    const f32* __restrict__ w19_dy,
-    const f32* __restrict__ w20_w,
-    const f32* __restrict__ w21_y,
-    i64 w22_grid,
-    const f32* __restrict__ w23_add,
-    f32* __restrict__ w24_dx,
-    const f32* __restrict__ w25_dy,
-    const f32* __restrict__ w26_w,
-    i64 w27_grid) {
+    const f32* __restrict__ w0_b,
+    const f32* __restrict__ w1_w,
+    const f32* __restrict__ w2_x,
+    f32* __restrict__ w3_y,
+    i64 w4_grid,
+    const f32* __restrict__ w5_b,
+    const f32* __restrict__ w6_w,
+    const f32* __restrict__ w7_x,
+    f32* __restrict__ w8_y,
+    i64 w9_grid,
+    const f32* __restrict__ w10_b,
+    const f32* __restrict__ w11_w,
+    const f32* __restrict__ w12_x,
+    f32* __restrict__ w13_y,
+    i64 w14_grid,
+    const f32* __restrict__ w15_b,
+    const f32* __restrict__ w16_w,
+    const f32* __restrict__ w17_x,
+    f32* __restrict__ w18_y,
+    i64 w19_grid,
+    f32* __restrict__ w20_dx,
+    const f32* __restrict__ w21_dy,
+    const f32* __restrict__ w22_w,
+    i64 w23_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // bwd_dh_pre
-  if (at < w7_grid) {
-    Block<256> block(at, w7_grid, shared);
-    k_bwd_dh_pre::body<256, sizes::T0M0_AUX, sizes::T0M0_B, sizes::T0M0_H1, sizes::T0M0_H2>(
+  // linear
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_linear::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
         block,
-        w0_dh1_pre,
-        w1_dh2_pre,
-        w2_dh3,
-        w3_h1,
-        w4_h2,
-        w5_w2,
-        w6_w3);
+        w0_b,
+        w1_w,
+        w2_x,
+        w3_y);
     return;
   }
-  at -= w7_grid;
-  // linear_dx_elu
-  if (at < w12_grid) {
-    Block<256> block(at, w12_grid, shared);
-    k_linear_dx_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  at -= w4_grid;
+  // linear
+  if (at < w9_grid) {
+    Block<256> block(at, w9_grid, shared);
+    k_linear::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
         block,
-        w8_dx,
-        w9_dy,
-        w10_w,
-        w11_y);
+        w5_b,
+        w6_w,
+        w7_x,
+        w8_y);
     return;
   }
-  at -= w12_grid;
-  // linear_dx_elu
-  if (at < w17_grid) {
-    Block<256> block(at, w17_grid, shared);
-    k_linear_dx_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+  at -= w9_grid;
+  // linear
+  if (at < w14_grid) {
+    Block<256> block(at, w14_grid, shared);
+    k_linear::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
         block,
-        w13_dx,
-        w14_dy,
-        w15_w,
-        w16_y);
+        w10_b,
+        w11_w,
+        w12_x,
+        w13_y);
     return;
   }
-  at -= w17_grid;
-  // linear_dx_elu
-  if (at < w22_grid) {
-    Block<256> block(at, w22_grid, shared);
-    k_linear_dx_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+  at -= w14_grid;
+  // linear
+  if (at < w19_grid) {
+    Block<256> block(at, w19_grid, shared);
+    k_linear::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
         block,
-        w18_dx,
-        w19_dy,
-        w20_w,
-        w21_y);
+        w15_b,
+        w16_w,
+        w17_x,
+        w18_y);
     return;
   }
-  at -= w22_grid;
-  // linear_dx_add
-  if (at < w27_grid) {
-    Block<256> block(at, w27_grid, shared);
-    k_linear_dx_add::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
+  at -= w19_grid;
+  // linear_dx
+  if (at < w23_grid) {
+    Block<256> block(at, w23_grid, shared);
+    k_linear_dx::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
         block,
-        w23_add,
-        w24_dx,
-        w25_dy,
-        w26_w);
+        w20_dx,
+        w21_dy,
+        w22_w);
     return;
   }
 }
@@ -120,62 +110,58 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_29(
 extern "C" void train_fused_29(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // bwd_dh_pre
+  // linear
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(k_bwd_dh_pre::Shared), [&](auto& block) {
-        k_bwd_dh_pre::body<256, sizes::T0M0_AUX, sizes::T0M0_B, sizes::T0M0_H1, sizes::T0M0_H2>(
+      first_block, last_block, start, w.integer(4), sizeof(k_linear::Shared), [&](auto& block) {
+        k_linear::body<256, sizes::T0M0_B, sizes::T0M0_K, sizes::T0M0_N>(
             block,
-            w.out<f32>(0),
-            w.out<f32>(1),
+            w.in<f32>(0),
+            w.in<f32>(1),
             w.in<f32>(2),
-            w.in<f32>(3),
-            w.in<f32>(4),
+            w.out<f32>(3));
+      });
+  start += w.integer(4);
+  // linear
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(9), sizeof(k_linear::Shared), [&](auto& block) {
+        k_linear::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+            block,
             w.in<f32>(5),
-            w.in<f32>(6));
+            w.in<f32>(6),
+            w.in<f32>(7),
+            w.out<f32>(8));
       });
-  start += w.integer(7);
-  // linear_dx_elu
+  start += w.integer(9);
+  // linear
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(12), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
-        k_linear_dx_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+      first_block, last_block, start, w.integer(14), sizeof(k_linear::Shared), [&](auto& block) {
+        k_linear::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
             block,
-            w.out<f32>(8),
-            w.in<f32>(9),
             w.in<f32>(10),
-            w.in<f32>(11));
+            w.in<f32>(11),
+            w.in<f32>(12),
+            w.out<f32>(13));
       });
-  start += w.integer(12);
-  // linear_dx_elu
+  start += w.integer(14);
+  // linear
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(17), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
-        k_linear_dx_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+      first_block, last_block, start, w.integer(19), sizeof(k_linear::Shared), [&](auto& block) {
+        k_linear::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
             block,
-            w.out<f32>(13),
-            w.in<f32>(14),
             w.in<f32>(15),
-            w.in<f32>(16));
+            w.in<f32>(16),
+            w.in<f32>(17),
+            w.out<f32>(18));
       });
-  start += w.integer(17);
-  // linear_dx_elu
+  start += w.integer(19);
+  // linear_dx
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(22), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
-        k_linear_dx_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+      first_block, last_block, start, w.integer(23), sizeof(k_linear_dx::Shared), [&](auto& block) {
+        k_linear_dx::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
             block,
-            w.out<f32>(18),
-            w.in<f32>(19),
-            w.in<f32>(20),
-            w.in<f32>(21));
-      });
-  start += w.integer(22);
-  // linear_dx_add
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(27), sizeof(k_linear_dx_add::Shared), [&](auto& block) {
-        k_linear_dx_add::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
-            block,
-            w.in<f32>(23),
-            w.out<f32>(24),
-            w.in<f32>(25),
-            w.in<f32>(26));
+            w.out<f32>(20),
+            w.in<f32>(21),
+            w.in<f32>(22));
       });
 }
 #endif

@@ -3,8 +3,10 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/bwd_dW_reduce.cuh"
-#include "../kernels/bwd_db_reduce.cuh"
+#include "../kernels/attention_grad.cuh"
+#include "../kernels/aux_heads.cuh"
+#include "../kernels/expectile_loss.cuh"
+#include "../kernels/mse_rows.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_30 {
@@ -13,229 +15,148 @@ namespace sizes = statics::train_fused_30;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_bwd_db_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_db_reduce::Shared);
-  if (static_cast<i64>(sizeof(k_bwd_dW_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_dW_reduce::Shared);
+  if (static_cast<i64>(sizeof(k_aux_heads::Shared)) > bytes) bytes = sizeof(k_aux_heads::Shared);
+  if (static_cast<i64>(sizeof(k_attention_grad::Shared)) > bytes) bytes = sizeof(k_attention_grad::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_30(
-    const f32* __restrict__ w0_d,
-    f32* __restrict__ w1_db,
-    f32* __restrict__ w2_partials,
-    u32* __restrict__ w3_ticket,
-    i64 w4_grid,
-    const f32* __restrict__ w5_d,
-    f32* __restrict__ w6_db,
-    f32* __restrict__ w7_partials,
-    u32* __restrict__ w8_ticket,
-    i64 w9_grid,
-    const f32* __restrict__ w10_d,
-    f32* __restrict__ w11_db,
-    f32* __restrict__ w12_partials,
-    u32* __restrict__ w13_ticket,
-    i64 w14_grid,
-    const f32* __restrict__ w15_a,
-    const f32* __restrict__ w16_d,
-    f32* __restrict__ w17_dw,
-    f32* __restrict__ w18_partials,
-    u32* __restrict__ w19_ticket,
-    i64 w20_grid,
-    const f32* __restrict__ w21_a,
-    const f32* __restrict__ w22_d,
-    f32* __restrict__ w23_dw,
-    f32* __restrict__ w24_partials,
-    u32* __restrict__ w25_ticket,
+    f32* __restrict__ w0_d_logits,
+    f32* __restrict__ w1_dh,
+    const f32* __restrict__ w2_dir_b,
+    f32* __restrict__ w3_dir_correct,
+    const i32* __restrict__ w4_dir_label,
+    f32* __restrict__ w5_dir_loss,
+    const f32* __restrict__ w6_dir_w,
+    const f32* __restrict__ w7_dir_weight,
+    const f32* __restrict__ w8_h,
+    f32* __restrict__ w9_pred_tanh,
+    const f32* __restrict__ w10_reg_b,
+    f32* __restrict__ w11_reg_class,
+    f32* __restrict__ w12_reg_correct,
+    const i32* __restrict__ w13_reg_label,
+    f32* __restrict__ w14_reg_loss,
+    const f32* __restrict__ w15_reg_w,
+    const f32* __restrict__ w16_reg_weight,
+    const i64* __restrict__ w17_valid,
+    i64 w18_B,
+    i64 w19_grid,
+    f32* __restrict__ w20_d_pred,
+    f32* __restrict__ w21_loss,
+    const f32* __restrict__ w22_pred,
+    const f32* __restrict__ w23_target,
+    const f32* __restrict__ w24_weight,
+    i64 w25_B,
     i64 w26_grid,
-    const f32* __restrict__ w27_a,
-    const f32* __restrict__ w28_d,
-    f32* __restrict__ w29_dw,
-    f32* __restrict__ w30_partials,
-    u32* __restrict__ w31_ticket,
-    i64 w32_grid,
-    const f32* __restrict__ w33_d,
-    f32* __restrict__ w34_db,
-    f32* __restrict__ w35_partials,
-    u32* __restrict__ w36_ticket,
-    i64 w37_grid,
-    const f32* __restrict__ w38_d,
-    f32* __restrict__ w39_db,
-    f32* __restrict__ w40_partials,
-    u32* __restrict__ w41_ticket,
+    f32* __restrict__ w27_dv,
+    const f32* __restrict__ w28_expectile,
+    f32* __restrict__ w29_loss,
+    const f32* __restrict__ w30_target,
+    const f32* __restrict__ w31_v,
+    const f32* __restrict__ w32_weight,
+    i64 w33_B,
+    i64 w34_grid,
+    f32* __restrict__ w35_dv,
+    const f32* __restrict__ w36_expectile,
+    f32* __restrict__ w37_loss,
+    const f32* __restrict__ w38_target,
+    const f32* __restrict__ w39_v,
+    const f32* __restrict__ w40_weight,
+    i64 w41_B,
     i64 w42_grid,
-    const f32* __restrict__ w43_a,
-    const f32* __restrict__ w44_d,
-    f32* __restrict__ w45_dw,
-    f32* __restrict__ w46_partials,
-    u32* __restrict__ w47_ticket,
-    i64 w48_grid,
-    const f32* __restrict__ w49_a,
-    const f32* __restrict__ w50_d,
-    f32* __restrict__ w51_dw,
-    f32* __restrict__ w52_partials,
-    u32* __restrict__ w53_ticket,
-    i64 w54_grid,
-    const f32* __restrict__ w55_d,
-    f32* __restrict__ w56_db,
-    f32* __restrict__ w57_partials,
-    u32* __restrict__ w58_ticket,
-    i64 w59_grid,
-    const f32* __restrict__ w60_a,
-    const f32* __restrict__ w61_d,
-    f32* __restrict__ w62_dw,
-    f32* __restrict__ w63_partials,
-    u32* __restrict__ w64_ticket,
-    i64 w65_grid) {
+    const f32* __restrict__ w43_att,
+    f32* __restrict__ w44_d_emb,
+    const f32* __restrict__ w45_d_flat,
+    f32* __restrict__ w46_d_qkv,
+    const f32* __restrict__ w47_qkv,
+    i64 w48_B,
+    i64 w49_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // bwd_db_reduce
-  if (at < w4_grid) {
-    Block<256> block(at, w4_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
+  // aux_heads
+  if (at < w19_grid) {
+    Block<256> block(at, w19_grid, shared);
+    k_aux_heads::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
         block,
-        w0_d,
-        w1_db,
-        w2_partials,
-        Ticket(w3_ticket));
+        w0_d_logits,
+        w1_dh,
+        w2_dir_b,
+        w3_dir_correct,
+        w4_dir_label,
+        w5_dir_loss,
+        w6_dir_w,
+        w7_dir_weight,
+        w8_h,
+        w9_pred_tanh,
+        w10_reg_b,
+        w11_reg_class,
+        w12_reg_correct,
+        w13_reg_label,
+        w14_reg_loss,
+        w15_reg_w,
+        w16_reg_weight,
+        w17_valid,
+        w18_B);
     return;
   }
-  at -= w4_grid;
-  // bwd_db_reduce
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
-        block,
-        w5_d,
-        w6_db,
-        w7_partials,
-        Ticket(w8_ticket));
-    return;
-  }
-  at -= w9_grid;
-  // bwd_db_reduce
-  if (at < w14_grid) {
-    Block<256> block(at, w14_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
-        block,
-        w10_d,
-        w11_db,
-        w12_partials,
-        Ticket(w13_ticket));
-    return;
-  }
-  at -= w14_grid;
-  // bwd_dW_reduce
-  if (at < w20_grid) {
-    Block<256> block(at, w20_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
-        block,
-        w15_a,
-        w16_d,
-        w17_dw,
-        w18_partials,
-        Ticket(w19_ticket));
-    return;
-  }
-  at -= w20_grid;
-  // bwd_dW_reduce
+  at -= w19_grid;
+  // mse_rows
   if (at < w26_grid) {
     Block<256> block(at, w26_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
+    k_mse_rows::body<256, sizes::T1M0_S>(
         block,
-        w21_a,
-        w22_d,
-        w23_dw,
-        w24_partials,
-        Ticket(w25_ticket));
+        w20_d_pred,
+        w21_loss,
+        w22_pred,
+        w23_target,
+        w24_weight,
+        w25_B);
     return;
   }
   at -= w26_grid;
-  // bwd_dW_reduce
-  if (at < w32_grid) {
-    Block<256> block(at, w32_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+  // expectile_loss
+  if (at < w34_grid) {
+    Block<256> block(at, w34_grid, shared);
+    k_expectile_loss::body<256, sizes::T2M0_K>(
         block,
-        w27_a,
-        w28_d,
-        w29_dw,
-        w30_partials,
-        Ticket(w31_ticket));
+        w27_dv,
+        w28_expectile,
+        w29_loss,
+        w30_target,
+        w31_v,
+        w32_weight,
+        w33_B);
     return;
   }
-  at -= w32_grid;
-  // bwd_db_reduce
-  if (at < w37_grid) {
-    Block<256> block(at, w37_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
-        block,
-        w33_d,
-        w34_db,
-        w35_partials,
-        Ticket(w36_ticket));
-    return;
-  }
-  at -= w37_grid;
-  // bwd_db_reduce
+  at -= w34_grid;
+  // expectile_loss
   if (at < w42_grid) {
     Block<256> block(at, w42_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T7M0_B, sizes::T7M0_N>(
+    k_expectile_loss::body<256, sizes::T3M0_K>(
         block,
-        w38_d,
-        w39_db,
-        w40_partials,
-        Ticket(w41_ticket));
+        w35_dv,
+        w36_expectile,
+        w37_loss,
+        w38_target,
+        w39_v,
+        w40_weight,
+        w41_B);
     return;
   }
   at -= w42_grid;
-  // bwd_dW_reduce
-  if (at < w48_grid) {
-    Block<256> block(at, w48_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T8M0_B, sizes::T8M0_K, sizes::T8M0_N>(
+  // attention_grad
+  if (at < w49_grid) {
+    Block<256> block(at, w49_grid, shared);
+    k_attention_grad::body<256, sizes::T4M0_EMB, sizes::T4M0_GROUPS>(
         block,
-        w43_a,
-        w44_d,
-        w45_dw,
-        w46_partials,
-        Ticket(w47_ticket));
-    return;
-  }
-  at -= w48_grid;
-  // bwd_dW_reduce
-  if (at < w54_grid) {
-    Block<256> block(at, w54_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
-        block,
-        w49_a,
-        w50_d,
-        w51_dw,
-        w52_partials,
-        Ticket(w53_ticket));
-    return;
-  }
-  at -= w54_grid;
-  // bwd_db_reduce
-  if (at < w59_grid) {
-    Block<256> block(at, w59_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
-        block,
-        w55_d,
-        w56_db,
-        w57_partials,
-        Ticket(w58_ticket));
-    return;
-  }
-  at -= w59_grid;
-  // bwd_dW_reduce
-  if (at < w65_grid) {
-    Block<256> block(at, w65_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
-        block,
-        w60_a,
-        w61_d,
-        w62_dw,
-        w63_partials,
-        Ticket(w64_ticket));
+        w43_att,
+        w44_d_emb,
+        w45_d_flat,
+        w46_d_qkv,
+        w47_qkv,
+        w48_B);
     return;
   }
 }
@@ -243,142 +164,84 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_30(
 extern "C" void train_fused_30(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(4), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
+  // aux_heads
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(19), sizeof(k_aux_heads::Shared), [&](auto& block) {
+        k_aux_heads::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
             block,
-            w.in<f32>(0),
+            w.out<f32>(0),
             w.out<f32>(1),
-            w.out<f32>(2),
-            w.ticket(3));
-      });
-  start += w.integer(4);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
-            block,
-            w.in<f32>(5),
-            w.out<f32>(6),
-            w.out<f32>(7),
-            w.ticket(8));
-      });
-  start += w.integer(9);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(14), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
-            block,
+            w.in<f32>(2),
+            w.out<f32>(3),
+            w.in<i32>(4),
+            w.out<f32>(5),
+            w.in<f32>(6),
+            w.in<f32>(7),
+            w.in<f32>(8),
+            w.out<f32>(9),
             w.in<f32>(10),
             w.out<f32>(11),
             w.out<f32>(12),
-            w.ticket(13));
-      });
-  start += w.integer(14);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(20), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
-            block,
+            w.in<i32>(13),
+            w.out<f32>(14),
             w.in<f32>(15),
             w.in<f32>(16),
-            w.out<f32>(17),
-            w.out<f32>(18),
-            w.ticket(19));
+            w.in<i64>(17),
+            w.integer(18));
       });
-  start += w.integer(20);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(26), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
+  start += w.integer(19);
+  // mse_rows
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(26), 0, [&](auto& block) {
+        k_mse_rows::body<256, sizes::T1M0_S>(
             block,
-            w.in<f32>(21),
+            w.out<f32>(20),
+            w.out<f32>(21),
             w.in<f32>(22),
-            w.out<f32>(23),
-            w.out<f32>(24),
-            w.ticket(25));
+            w.in<f32>(23),
+            w.in<f32>(24),
+            w.integer(25));
       });
   start += w.integer(26);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(32), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+  // expectile_loss
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(34), 0, [&](auto& block) {
+        k_expectile_loss::body<256, sizes::T2M0_K>(
             block,
-            w.in<f32>(27),
+            w.out<f32>(27),
             w.in<f32>(28),
             w.out<f32>(29),
-            w.out<f32>(30),
-            w.ticket(31));
+            w.in<f32>(30),
+            w.in<f32>(31),
+            w.in<f32>(32),
+            w.integer(33));
       });
-  start += w.integer(32);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(37), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+  start += w.integer(34);
+  // expectile_loss
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(42), 0, [&](auto& block) {
+        k_expectile_loss::body<256, sizes::T3M0_K>(
             block,
-            w.in<f32>(33),
-            w.out<f32>(34),
             w.out<f32>(35),
-            w.ticket(36));
-      });
-  start += w.integer(37);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(42), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T7M0_B, sizes::T7M0_N>(
-            block,
+            w.in<f32>(36),
+            w.out<f32>(37),
             w.in<f32>(38),
-            w.out<f32>(39),
-            w.out<f32>(40),
-            w.ticket(41));
+            w.in<f32>(39),
+            w.in<f32>(40),
+            w.integer(41));
       });
   start += w.integer(42);
-  // bwd_dW_reduce
+  // attention_grad
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(48), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T8M0_B, sizes::T8M0_K, sizes::T8M0_N>(
+      first_block, last_block, start, w.integer(49), sizeof(k_attention_grad::Shared), [&](auto& block) {
+        k_attention_grad::body<256, sizes::T4M0_EMB, sizes::T4M0_GROUPS>(
             block,
             w.in<f32>(43),
-            w.in<f32>(44),
-            w.out<f32>(45),
+            w.out<f32>(44),
+            w.in<f32>(45),
             w.out<f32>(46),
-            w.ticket(47));
-      });
-  start += w.integer(48);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(54), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
-            block,
-            w.in<f32>(49),
-            w.in<f32>(50),
-            w.out<f32>(51),
-            w.out<f32>(52),
-            w.ticket(53));
-      });
-  start += w.integer(54);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(59), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
-            block,
-            w.in<f32>(55),
-            w.out<f32>(56),
-            w.out<f32>(57),
-            w.ticket(58));
-      });
-  start += w.integer(59);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(65), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
-            block,
-            w.in<f32>(60),
-            w.in<f32>(61),
-            w.out<f32>(62),
-            w.out<f32>(63),
-            w.ticket(64));
+            w.in<f32>(47),
+            w.integer(48));
       });
 }
 #endif

@@ -3,8 +3,9 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/bwd_dW_reduce.cuh"
-#include "../kernels/bwd_db_reduce.cuh"
+#include "../kernels/bwd_dh_pre.cuh"
+#include "../kernels/linear_dx_add.cuh"
+#include "../kernels/linear_dx_elu.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_31 {
@@ -13,229 +14,105 @@ namespace sizes = statics::train_fused_31;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_bwd_db_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_db_reduce::Shared);
-  if (static_cast<i64>(sizeof(k_bwd_dW_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_dW_reduce::Shared);
+  if (static_cast<i64>(sizeof(k_bwd_dh_pre::Shared)) > bytes) bytes = sizeof(k_bwd_dh_pre::Shared);
+  if (static_cast<i64>(sizeof(k_linear_dx_elu::Shared)) > bytes) bytes = sizeof(k_linear_dx_elu::Shared);
+  if (static_cast<i64>(sizeof(k_linear_dx_add::Shared)) > bytes) bytes = sizeof(k_linear_dx_add::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_31(
-    const f32* __restrict__ w0_d,
-    f32* __restrict__ w1_db,
-    f32* __restrict__ w2_partials,
-    u32* __restrict__ w3_ticket,
-    i64 w4_grid,
-    const f32* __restrict__ w5_d,
-    f32* __restrict__ w6_db,
-    f32* __restrict__ w7_partials,
-    u32* __restrict__ w8_ticket,
-    i64 w9_grid,
-    const f32* __restrict__ w10_a,
-    const f32* __restrict__ w11_d,
-    f32* __restrict__ w12_dw,
-    f32* __restrict__ w13_partials,
-    u32* __restrict__ w14_ticket,
-    i64 w15_grid,
-    const f32* __restrict__ w16_a,
-    const f32* __restrict__ w17_d,
-    f32* __restrict__ w18_dw,
-    f32* __restrict__ w19_partials,
-    u32* __restrict__ w20_ticket,
-    i64 w21_grid,
-    const f32* __restrict__ w22_d,
-    f32* __restrict__ w23_db,
-    f32* __restrict__ w24_partials,
-    u32* __restrict__ w25_ticket,
-    i64 w26_grid,
-    const f32* __restrict__ w27_d,
-    f32* __restrict__ w28_db,
-    f32* __restrict__ w29_partials,
-    u32* __restrict__ w30_ticket,
-    i64 w31_grid,
-    const f32* __restrict__ w32_a,
-    const f32* __restrict__ w33_d,
-    f32* __restrict__ w34_dw,
-    f32* __restrict__ w35_partials,
-    u32* __restrict__ w36_ticket,
-    i64 w37_grid,
-    const f32* __restrict__ w38_a,
-    const f32* __restrict__ w39_d,
-    f32* __restrict__ w40_dw,
-    f32* __restrict__ w41_partials,
-    u32* __restrict__ w42_ticket,
-    i64 w43_grid,
-    const f32* __restrict__ w44_d,
-    f32* __restrict__ w45_db,
-    f32* __restrict__ w46_partials,
-    u32* __restrict__ w47_ticket,
-    i64 w48_grid,
-    const f32* __restrict__ w49_a,
-    const f32* __restrict__ w50_d,
-    f32* __restrict__ w51_dw,
-    f32* __restrict__ w52_partials,
-    u32* __restrict__ w53_ticket,
-    i64 w54_grid,
-    const f32* __restrict__ w55_d,
-    f32* __restrict__ w56_db,
-    f32* __restrict__ w57_partials,
-    u32* __restrict__ w58_ticket,
-    i64 w59_grid,
-    const f32* __restrict__ w60_a,
-    const f32* __restrict__ w61_d,
-    f32* __restrict__ w62_dw,
-    f32* __restrict__ w63_partials,
-    u32* __restrict__ w64_ticket,
-    i64 w65_grid) {
+    f32* __restrict__ w0_dh1_pre,
+    f32* __restrict__ w1_dh2_pre,
+    const f32* __restrict__ w2_dh3,
+    const f32* __restrict__ w3_h1,
+    const f32* __restrict__ w4_h2,
+    const f32* __restrict__ w5_w2,
+    const f32* __restrict__ w6_w3,
+    i64 w7_grid,
+    f32* __restrict__ w8_dx,
+    const f32* __restrict__ w9_dy,
+    const f32* __restrict__ w10_w,
+    const f32* __restrict__ w11_y,
+    i64 w12_grid,
+    f32* __restrict__ w13_dx,
+    const f32* __restrict__ w14_dy,
+    const f32* __restrict__ w15_w,
+    const f32* __restrict__ w16_y,
+    i64 w17_grid,
+    f32* __restrict__ w18_dx,
+    const f32* __restrict__ w19_dy,
+    const f32* __restrict__ w20_w,
+    const f32* __restrict__ w21_y,
+    i64 w22_grid,
+    const f32* __restrict__ w23_add,
+    f32* __restrict__ w24_dx,
+    const f32* __restrict__ w25_dy,
+    const f32* __restrict__ w26_w,
+    i64 w27_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // bwd_db_reduce
-  if (at < w4_grid) {
-    Block<256> block(at, w4_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
+  // bwd_dh_pre
+  if (at < w7_grid) {
+    Block<256> block(at, w7_grid, shared);
+    k_bwd_dh_pre::body<256, sizes::T0M0_AUX, sizes::T0M0_B, sizes::T0M0_H1, sizes::T0M0_H2>(
         block,
-        w0_d,
-        w1_db,
-        w2_partials,
-        Ticket(w3_ticket));
+        w0_dh1_pre,
+        w1_dh2_pre,
+        w2_dh3,
+        w3_h1,
+        w4_h2,
+        w5_w2,
+        w6_w3);
     return;
   }
-  at -= w4_grid;
-  // bwd_db_reduce
-  if (at < w9_grid) {
-    Block<256> block(at, w9_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
+  at -= w7_grid;
+  // linear_dx_elu
+  if (at < w12_grid) {
+    Block<256> block(at, w12_grid, shared);
+    k_linear_dx_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
         block,
-        w5_d,
-        w6_db,
-        w7_partials,
-        Ticket(w8_ticket));
+        w8_dx,
+        w9_dy,
+        w10_w,
+        w11_y);
     return;
   }
-  at -= w9_grid;
-  // bwd_dW_reduce
-  if (at < w15_grid) {
-    Block<256> block(at, w15_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+  at -= w12_grid;
+  // linear_dx_elu
+  if (at < w17_grid) {
+    Block<256> block(at, w17_grid, shared);
+    k_linear_dx_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
         block,
-        w10_a,
-        w11_d,
-        w12_dw,
-        w13_partials,
-        Ticket(w14_ticket));
+        w13_dx,
+        w14_dy,
+        w15_w,
+        w16_y);
     return;
   }
-  at -= w15_grid;
-  // bwd_dW_reduce
-  if (at < w21_grid) {
-    Block<256> block(at, w21_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+  at -= w17_grid;
+  // linear_dx_elu
+  if (at < w22_grid) {
+    Block<256> block(at, w22_grid, shared);
+    k_linear_dx_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
         block,
-        w16_a,
-        w17_d,
-        w18_dw,
-        w19_partials,
-        Ticket(w20_ticket));
+        w18_dx,
+        w19_dy,
+        w20_w,
+        w21_y);
     return;
   }
-  at -= w21_grid;
-  // bwd_db_reduce
-  if (at < w26_grid) {
-    Block<256> block(at, w26_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+  at -= w22_grid;
+  // linear_dx_add
+  if (at < w27_grid) {
+    Block<256> block(at, w27_grid, shared);
+    k_linear_dx_add::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
         block,
-        w22_d,
-        w23_db,
-        w24_partials,
-        Ticket(w25_ticket));
-    return;
-  }
-  at -= w26_grid;
-  // bwd_db_reduce
-  if (at < w31_grid) {
-    Block<256> block(at, w31_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T5M0_B, sizes::T5M0_N>(
-        block,
-        w27_d,
-        w28_db,
-        w29_partials,
-        Ticket(w30_ticket));
-    return;
-  }
-  at -= w31_grid;
-  // bwd_dW_reduce
-  if (at < w37_grid) {
-    Block<256> block(at, w37_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T6M0_B, sizes::T6M0_K, sizes::T6M0_N>(
-        block,
-        w32_a,
-        w33_d,
-        w34_dw,
-        w35_partials,
-        Ticket(w36_ticket));
-    return;
-  }
-  at -= w37_grid;
-  // bwd_dW_reduce
-  if (at < w43_grid) {
-    Block<256> block(at, w43_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
-        block,
-        w38_a,
-        w39_d,
-        w40_dw,
-        w41_partials,
-        Ticket(w42_ticket));
-    return;
-  }
-  at -= w43_grid;
-  // bwd_db_reduce
-  if (at < w48_grid) {
-    Block<256> block(at, w48_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
-        block,
-        w44_d,
-        w45_db,
-        w46_partials,
-        Ticket(w47_ticket));
-    return;
-  }
-  at -= w48_grid;
-  // bwd_dW_reduce
-  if (at < w54_grid) {
-    Block<256> block(at, w54_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
-        block,
-        w49_a,
-        w50_d,
-        w51_dw,
-        w52_partials,
-        Ticket(w53_ticket));
-    return;
-  }
-  at -= w54_grid;
-  // bwd_db_reduce
-  if (at < w59_grid) {
-    Block<256> block(at, w59_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
-        block,
-        w55_d,
-        w56_db,
-        w57_partials,
-        Ticket(w58_ticket));
-    return;
-  }
-  at -= w59_grid;
-  // bwd_dW_reduce
-  if (at < w65_grid) {
-    Block<256> block(at, w65_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
-        block,
-        w60_a,
-        w61_d,
-        w62_dw,
-        w63_partials,
-        Ticket(w64_ticket));
+        w23_add,
+        w24_dx,
+        w25_dy,
+        w26_w);
     return;
   }
 }
@@ -243,142 +120,62 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_31(
 extern "C" void train_fused_31(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // bwd_db_reduce
+  // bwd_dh_pre
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(4), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
+      first_block, last_block, start, w.integer(7), sizeof(k_bwd_dh_pre::Shared), [&](auto& block) {
+        k_bwd_dh_pre::body<256, sizes::T0M0_AUX, sizes::T0M0_B, sizes::T0M0_H1, sizes::T0M0_H2>(
             block,
-            w.in<f32>(0),
+            w.out<f32>(0),
             w.out<f32>(1),
-            w.out<f32>(2),
-            w.ticket(3));
-      });
-  start += w.integer(4);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(9), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
-            block,
+            w.in<f32>(2),
+            w.in<f32>(3),
+            w.in<f32>(4),
             w.in<f32>(5),
-            w.out<f32>(6),
-            w.out<f32>(7),
-            w.ticket(8));
+            w.in<f32>(6));
       });
-  start += w.integer(9);
-  // bwd_dW_reduce
+  start += w.integer(7);
+  // linear_dx_elu
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+      first_block, last_block, start, w.integer(12), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
+        k_linear_dx_elu::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
             block,
+            w.out<f32>(8),
+            w.in<f32>(9),
             w.in<f32>(10),
-            w.in<f32>(11),
-            w.out<f32>(12),
+            w.in<f32>(11));
+      });
+  start += w.integer(12);
+  // linear_dx_elu
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(17), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
+        k_linear_dx_elu::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+            block,
             w.out<f32>(13),
-            w.ticket(14));
+            w.in<f32>(14),
+            w.in<f32>(15),
+            w.in<f32>(16));
       });
-  start += w.integer(15);
-  // bwd_dW_reduce
+  start += w.integer(17);
+  // linear_dx_elu
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(21), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+      first_block, last_block, start, w.integer(22), sizeof(k_linear_dx_elu::Shared), [&](auto& block) {
+        k_linear_dx_elu::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
             block,
-            w.in<f32>(16),
-            w.in<f32>(17),
             w.out<f32>(18),
-            w.out<f32>(19),
-            w.ticket(20));
+            w.in<f32>(19),
+            w.in<f32>(20),
+            w.in<f32>(21));
       });
-  start += w.integer(21);
-  // bwd_db_reduce
+  start += w.integer(22);
+  // linear_dx_add
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(26), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+      first_block, last_block, start, w.integer(27), sizeof(k_linear_dx_add::Shared), [&](auto& block) {
+        k_linear_dx_add::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
             block,
-            w.in<f32>(22),
-            w.out<f32>(23),
+            w.in<f32>(23),
             w.out<f32>(24),
-            w.ticket(25));
-      });
-  start += w.integer(26);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T5M0_B, sizes::T5M0_N>(
-            block,
-            w.in<f32>(27),
-            w.out<f32>(28),
-            w.out<f32>(29),
-            w.ticket(30));
-      });
-  start += w.integer(31);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(37), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T6M0_B, sizes::T6M0_K, sizes::T6M0_N>(
-            block,
-            w.in<f32>(32),
-            w.in<f32>(33),
-            w.out<f32>(34),
-            w.out<f32>(35),
-            w.ticket(36));
-      });
-  start += w.integer(37);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(43), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
-            block,
-            w.in<f32>(38),
-            w.in<f32>(39),
-            w.out<f32>(40),
-            w.out<f32>(41),
-            w.ticket(42));
-      });
-  start += w.integer(43);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(48), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
-            block,
-            w.in<f32>(44),
-            w.out<f32>(45),
-            w.out<f32>(46),
-            w.ticket(47));
-      });
-  start += w.integer(48);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(54), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
-            block,
-            w.in<f32>(49),
-            w.in<f32>(50),
-            w.out<f32>(51),
-            w.out<f32>(52),
-            w.ticket(53));
-      });
-  start += w.integer(54);
-  // bwd_db_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(59), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
-            block,
-            w.in<f32>(55),
-            w.out<f32>(56),
-            w.out<f32>(57),
-            w.ticket(58));
-      });
-  start += w.integer(59);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(65), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
-            block,
-            w.in<f32>(60),
-            w.in<f32>(61),
-            w.out<f32>(62),
-            w.out<f32>(63),
-            w.ticket(64));
+            w.in<f32>(25),
+            w.in<f32>(26));
       });
 }
 #endif

@@ -3,9 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/atom_grad.cuh"
-#include "../kernels/aux_heads_grad.cuh"
-#include "../kernels/group_embed_grad.cuh"
+#include "../kernels/bwd_dW_reduce.cuh"
+#include "../kernels/bwd_db_reduce.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_32 {
@@ -14,188 +13,229 @@ namespace sizes = statics::train_fused_32;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(k_aux_heads_grad::Shared)) > bytes) bytes = sizeof(k_aux_heads_grad::Shared);
-  if (static_cast<i64>(sizeof(k_atom_grad::Shared)) > bytes) bytes = sizeof(k_atom_grad::Shared);
-  if (static_cast<i64>(sizeof(k_group_embed_grad::Shared)) > bytes) bytes = sizeof(k_group_embed_grad::Shared);
+  if (static_cast<i64>(sizeof(k_bwd_db_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_db_reduce::Shared);
+  if (static_cast<i64>(sizeof(k_bwd_dW_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_dW_reduce::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_32(
-    const f32* __restrict__ w0_d_logits,
-    f32* __restrict__ w1_dir_b,
-    f32* __restrict__ w2_dir_w,
-    const f32* __restrict__ w3_h,
-    f32* __restrict__ w4_reg_b,
-    f32* __restrict__ w5_reg_w,
-    f32* __restrict__ w6_partials,
-    u32* __restrict__ w7_ticket,
-    i64 w8_B,
+    const f32* __restrict__ w0_d,
+    f32* __restrict__ w1_db,
+    f32* __restrict__ w2_partials,
+    u32* __restrict__ w3_ticket,
+    i64 w4_grid,
+    const f32* __restrict__ w5_d,
+    f32* __restrict__ w6_db,
+    f32* __restrict__ w7_partials,
+    u32* __restrict__ w8_ticket,
     i64 w9_grid,
-    const i32* __restrict__ w10_action,
-    const f32* __restrict__ w11_atoms,
-    f32* __restrict__ w12_d_theta,
-    const f32* __restrict__ w13_logp,
-    const f32* __restrict__ w14_q,
-    const f32* __restrict__ w15_target,
-    const f32* __restrict__ w16_weight,
-    f32* __restrict__ w17_partials,
-    u32* __restrict__ w18_ticket,
-    i64 w19_B,
-    i64 w20_R,
-    i64 w21_grid,
-    const i32* __restrict__ w22_action,
-    const f32* __restrict__ w23_atoms,
-    f32* __restrict__ w24_d_theta,
-    const f32* __restrict__ w25_logp,
-    const f32* __restrict__ w26_q,
-    const f32* __restrict__ w27_target,
-    const f32* __restrict__ w28_weight,
-    f32* __restrict__ w29_partials,
-    u32* __restrict__ w30_ticket,
-    i64 w31_B,
-    i64 w32_R,
-    i64 w33_grid,
-    const i32* __restrict__ w34_action,
-    const f32* __restrict__ w35_atoms,
-    f32* __restrict__ w36_d_theta,
-    const f32* __restrict__ w37_logp,
-    const f32* __restrict__ w38_q,
-    const f32* __restrict__ w39_target,
-    const f32* __restrict__ w40_weight,
-    f32* __restrict__ w41_partials,
-    u32* __restrict__ w42_ticket,
-    i64 w43_B,
-    i64 w44_R,
-    i64 w45_grid,
-    const i32* __restrict__ w46_action,
-    const f32* __restrict__ w47_atoms,
-    f32* __restrict__ w48_d_theta,
-    const f32* __restrict__ w49_logp,
-    const f32* __restrict__ w50_q,
-    const f32* __restrict__ w51_target,
-    const f32* __restrict__ w52_weight,
-    f32* __restrict__ w53_partials,
-    u32* __restrict__ w54_ticket,
-    i64 w55_B,
-    i64 w56_R,
-    i64 w57_grid,
-    const f32* __restrict__ w58_d,
-    f32* __restrict__ w59_db,
-    f32* __restrict__ w60_dw,
-    const f32* __restrict__ w61_x,
-    f32* __restrict__ w62_partials,
-    u32* __restrict__ w63_ticket,
-    i64 w64_B,
+    const f32* __restrict__ w10_d,
+    f32* __restrict__ w11_db,
+    f32* __restrict__ w12_partials,
+    u32* __restrict__ w13_ticket,
+    i64 w14_grid,
+    const f32* __restrict__ w15_a,
+    const f32* __restrict__ w16_d,
+    f32* __restrict__ w17_dw,
+    f32* __restrict__ w18_partials,
+    u32* __restrict__ w19_ticket,
+    i64 w20_grid,
+    const f32* __restrict__ w21_a,
+    const f32* __restrict__ w22_d,
+    f32* __restrict__ w23_dw,
+    f32* __restrict__ w24_partials,
+    u32* __restrict__ w25_ticket,
+    i64 w26_grid,
+    const f32* __restrict__ w27_a,
+    const f32* __restrict__ w28_d,
+    f32* __restrict__ w29_dw,
+    f32* __restrict__ w30_partials,
+    u32* __restrict__ w31_ticket,
+    i64 w32_grid,
+    const f32* __restrict__ w33_d,
+    f32* __restrict__ w34_db,
+    f32* __restrict__ w35_partials,
+    u32* __restrict__ w36_ticket,
+    i64 w37_grid,
+    const f32* __restrict__ w38_d,
+    f32* __restrict__ w39_db,
+    f32* __restrict__ w40_partials,
+    u32* __restrict__ w41_ticket,
+    i64 w42_grid,
+    const f32* __restrict__ w43_a,
+    const f32* __restrict__ w44_d,
+    f32* __restrict__ w45_dw,
+    f32* __restrict__ w46_partials,
+    u32* __restrict__ w47_ticket,
+    i64 w48_grid,
+    const f32* __restrict__ w49_a,
+    const f32* __restrict__ w50_d,
+    f32* __restrict__ w51_dw,
+    f32* __restrict__ w52_partials,
+    u32* __restrict__ w53_ticket,
+    i64 w54_grid,
+    const f32* __restrict__ w55_d,
+    f32* __restrict__ w56_db,
+    f32* __restrict__ w57_partials,
+    u32* __restrict__ w58_ticket,
+    i64 w59_grid,
+    const f32* __restrict__ w60_a,
+    const f32* __restrict__ w61_d,
+    f32* __restrict__ w62_dw,
+    f32* __restrict__ w63_partials,
+    u32* __restrict__ w64_ticket,
     i64 w65_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // aux_heads_grad
+  // bwd_db_reduce
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
+        block,
+        w0_d,
+        w1_db,
+        w2_partials,
+        Ticket(w3_ticket));
+    return;
+  }
+  at -= w4_grid;
+  // bwd_db_reduce
   if (at < w9_grid) {
     Block<256> block(at, w9_grid, shared);
-    k_aux_heads_grad::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
+    k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
         block,
-        w0_d_logits,
-        w1_dir_b,
-        w2_dir_w,
-        w3_h,
-        w4_reg_b,
-        w5_reg_w,
-        w6_partials,
-        Ticket(w7_ticket),
-        w8_B);
+        w5_d,
+        w6_db,
+        w7_partials,
+        Ticket(w8_ticket));
     return;
   }
   at -= w9_grid;
-  // atom_grad
-  if (at < w21_grid) {
-    Block<256> block(at, w21_grid, shared);
-    k_atom_grad::body<256, sizes::T1M0_A, sizes::T1M0_BRANCH, sizes::T1M0_N>(
+  // bwd_db_reduce
+  if (at < w14_grid) {
+    Block<256> block(at, w14_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
         block,
-        w10_action,
-        w11_atoms,
-        w12_d_theta,
-        w13_logp,
-        w14_q,
-        w15_target,
-        w16_weight,
-        w17_partials,
-        Ticket(w18_ticket),
-        w19_B,
-        w20_R);
+        w10_d,
+        w11_db,
+        w12_partials,
+        Ticket(w13_ticket));
     return;
   }
-  at -= w21_grid;
-  // atom_grad
-  if (at < w33_grid) {
-    Block<256> block(at, w33_grid, shared);
-    k_atom_grad::body<256, sizes::T2M0_A, sizes::T2M0_BRANCH, sizes::T2M0_N>(
+  at -= w14_grid;
+  // bwd_dW_reduce
+  if (at < w20_grid) {
+    Block<256> block(at, w20_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
         block,
-        w22_action,
-        w23_atoms,
-        w24_d_theta,
-        w25_logp,
-        w26_q,
-        w27_target,
-        w28_weight,
-        w29_partials,
-        Ticket(w30_ticket),
-        w31_B,
-        w32_R);
+        w15_a,
+        w16_d,
+        w17_dw,
+        w18_partials,
+        Ticket(w19_ticket));
     return;
   }
-  at -= w33_grid;
-  // atom_grad
-  if (at < w45_grid) {
-    Block<256> block(at, w45_grid, shared);
-    k_atom_grad::body<256, sizes::T3M0_A, sizes::T3M0_BRANCH, sizes::T3M0_N>(
+  at -= w20_grid;
+  // bwd_dW_reduce
+  if (at < w26_grid) {
+    Block<256> block(at, w26_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
         block,
-        w34_action,
-        w35_atoms,
-        w36_d_theta,
-        w37_logp,
-        w38_q,
-        w39_target,
-        w40_weight,
-        w41_partials,
-        Ticket(w42_ticket),
-        w43_B,
-        w44_R);
+        w21_a,
+        w22_d,
+        w23_dw,
+        w24_partials,
+        Ticket(w25_ticket));
     return;
   }
-  at -= w45_grid;
-  // atom_grad
-  if (at < w57_grid) {
-    Block<256> block(at, w57_grid, shared);
-    k_atom_grad::body<256, sizes::T4M0_A, sizes::T4M0_BRANCH, sizes::T4M0_N>(
+  at -= w26_grid;
+  // bwd_dW_reduce
+  if (at < w32_grid) {
+    Block<256> block(at, w32_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
         block,
-        w46_action,
-        w47_atoms,
-        w48_d_theta,
-        w49_logp,
-        w50_q,
-        w51_target,
-        w52_weight,
-        w53_partials,
-        Ticket(w54_ticket),
-        w55_B,
-        w56_R);
+        w27_a,
+        w28_d,
+        w29_dw,
+        w30_partials,
+        Ticket(w31_ticket));
     return;
   }
-  at -= w57_grid;
-  // group_embed_grad
+  at -= w32_grid;
+  // bwd_db_reduce
+  if (at < w37_grid) {
+    Block<256> block(at, w37_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+        block,
+        w33_d,
+        w34_db,
+        w35_partials,
+        Ticket(w36_ticket));
+    return;
+  }
+  at -= w37_grid;
+  // bwd_db_reduce
+  if (at < w42_grid) {
+    Block<256> block(at, w42_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T7M0_B, sizes::T7M0_N>(
+        block,
+        w38_d,
+        w39_db,
+        w40_partials,
+        Ticket(w41_ticket));
+    return;
+  }
+  at -= w42_grid;
+  // bwd_dW_reduce
+  if (at < w48_grid) {
+    Block<256> block(at, w48_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T8M0_B, sizes::T8M0_K, sizes::T8M0_N>(
+        block,
+        w43_a,
+        w44_d,
+        w45_dw,
+        w46_partials,
+        Ticket(w47_ticket));
+    return;
+  }
+  at -= w48_grid;
+  // bwd_dW_reduce
+  if (at < w54_grid) {
+    Block<256> block(at, w54_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+        block,
+        w49_a,
+        w50_d,
+        w51_dw,
+        w52_partials,
+        Ticket(w53_ticket));
+    return;
+  }
+  at -= w54_grid;
+  // bwd_db_reduce
+  if (at < w59_grid) {
+    Block<256> block(at, w59_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
+        block,
+        w55_d,
+        w56_db,
+        w57_partials,
+        Ticket(w58_ticket));
+    return;
+  }
+  at -= w59_grid;
+  // bwd_dW_reduce
   if (at < w65_grid) {
     Block<256> block(at, w65_grid, shared);
-    k_group_embed_grad::body<256, sizes::T5M0_EMB, sizes::T5M0_GF, sizes::T5M0_GROUPS>(
+    k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
         block,
-        w58_d,
-        w59_db,
-        w60_dw,
-        w61_x,
-        w62_partials,
-        Ticket(w63_ticket),
-        w64_B);
+        w60_a,
+        w61_d,
+        w62_dw,
+        w63_partials,
+        Ticket(w64_ticket));
     return;
   }
 }
@@ -203,106 +243,142 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_32(
 extern "C" void train_fused_32(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // aux_heads_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(9), sizeof(k_aux_heads_grad::Shared), [&](auto& block) {
-        k_aux_heads_grad::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(4), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
             block,
             w.in<f32>(0),
             w.out<f32>(1),
             w.out<f32>(2),
-            w.in<f32>(3),
-            w.out<f32>(4),
-            w.out<f32>(5),
+            w.ticket(3));
+      });
+  start += w.integer(4);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(9), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
+            block,
+            w.in<f32>(5),
             w.out<f32>(6),
-            w.ticket(7),
-            w.integer(8));
+            w.out<f32>(7),
+            w.ticket(8));
       });
   start += w.integer(9);
-  // atom_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(21), sizeof(k_atom_grad::Shared), [&](auto& block) {
-        k_atom_grad::body<256, sizes::T1M0_A, sizes::T1M0_BRANCH, sizes::T1M0_N>(
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(14), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
             block,
-            w.in<i32>(10),
-            w.in<f32>(11),
+            w.in<f32>(10),
+            w.out<f32>(11),
             w.out<f32>(12),
-            w.in<f32>(13),
-            w.in<f32>(14),
+            w.ticket(13));
+      });
+  start += w.integer(14);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(20), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+            block,
             w.in<f32>(15),
             w.in<f32>(16),
             w.out<f32>(17),
-            w.ticket(18),
-            w.integer(19),
-            w.integer(20));
+            w.out<f32>(18),
+            w.ticket(19));
       });
-  start += w.integer(21);
-  // atom_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(33), sizeof(k_atom_grad::Shared), [&](auto& block) {
-        k_atom_grad::body<256, sizes::T2M0_A, sizes::T2M0_BRANCH, sizes::T2M0_N>(
+  start += w.integer(20);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(26), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T4M0_B, sizes::T4M0_K, sizes::T4M0_N>(
             block,
-            w.in<i32>(22),
-            w.in<f32>(23),
+            w.in<f32>(21),
+            w.in<f32>(22),
+            w.out<f32>(23),
             w.out<f32>(24),
-            w.in<f32>(25),
-            w.in<f32>(26),
+            w.ticket(25));
+      });
+  start += w.integer(26);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(32), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+            block,
             w.in<f32>(27),
             w.in<f32>(28),
             w.out<f32>(29),
-            w.ticket(30),
-            w.integer(31),
-            w.integer(32));
+            w.out<f32>(30),
+            w.ticket(31));
       });
-  start += w.integer(33);
-  // atom_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(45), sizeof(k_atom_grad::Shared), [&](auto& block) {
-        k_atom_grad::body<256, sizes::T3M0_A, sizes::T3M0_BRANCH, sizes::T3M0_N>(
+  start += w.integer(32);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(37), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
             block,
-            w.in<i32>(34),
-            w.in<f32>(35),
-            w.out<f32>(36),
-            w.in<f32>(37),
+            w.in<f32>(33),
+            w.out<f32>(34),
+            w.out<f32>(35),
+            w.ticket(36));
+      });
+  start += w.integer(37);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(42), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T7M0_B, sizes::T7M0_N>(
+            block,
             w.in<f32>(38),
-            w.in<f32>(39),
-            w.in<f32>(40),
-            w.out<f32>(41),
-            w.ticket(42),
-            w.integer(43),
-            w.integer(44));
+            w.out<f32>(39),
+            w.out<f32>(40),
+            w.ticket(41));
       });
-  start += w.integer(45);
-  // atom_grad
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(57), sizeof(k_atom_grad::Shared), [&](auto& block) {
-        k_atom_grad::body<256, sizes::T4M0_A, sizes::T4M0_BRANCH, sizes::T4M0_N>(
+  start += w.integer(42);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(48), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T8M0_B, sizes::T8M0_K, sizes::T8M0_N>(
             block,
-            w.in<i32>(46),
-            w.in<f32>(47),
-            w.out<f32>(48),
+            w.in<f32>(43),
+            w.in<f32>(44),
+            w.out<f32>(45),
+            w.out<f32>(46),
+            w.ticket(47));
+      });
+  start += w.integer(48);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(54), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+            block,
             w.in<f32>(49),
             w.in<f32>(50),
-            w.in<f32>(51),
-            w.in<f32>(52),
-            w.out<f32>(53),
-            w.ticket(54),
-            w.integer(55),
-            w.integer(56));
+            w.out<f32>(51),
+            w.out<f32>(52),
+            w.ticket(53));
       });
-  start += w.integer(57);
-  // group_embed_grad
+  start += w.integer(54);
+  // bwd_db_reduce
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(65), sizeof(k_group_embed_grad::Shared), [&](auto& block) {
-        k_group_embed_grad::body<256, sizes::T5M0_EMB, sizes::T5M0_GF, sizes::T5M0_GROUPS>(
+      first_block, last_block, start, w.integer(59), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
             block,
-            w.in<f32>(58),
-            w.out<f32>(59),
-            w.out<f32>(60),
+            w.in<f32>(55),
+            w.out<f32>(56),
+            w.out<f32>(57),
+            w.ticket(58));
+      });
+  start += w.integer(59);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(65), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
+            block,
+            w.in<f32>(60),
             w.in<f32>(61),
             w.out<f32>(62),
-            w.ticket(63),
-            w.integer(64));
+            w.out<f32>(63),
+            w.ticket(64));
       });
 }
 #endif

@@ -26,14 +26,14 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
     f32* __restrict__ w2_partials,
     u32* __restrict__ w3_ticket,
     i64 w4_grid,
-    const f32* __restrict__ w5_a,
-    const f32* __restrict__ w6_d,
-    f32* __restrict__ w7_dw,
-    f32* __restrict__ w8_partials,
-    u32* __restrict__ w9_ticket,
-    i64 w10_grid,
+    const f32* __restrict__ w5_d,
+    f32* __restrict__ w6_db,
+    f32* __restrict__ w7_partials,
+    u32* __restrict__ w8_ticket,
+    i64 w9_grid,
+    const f32* __restrict__ w10_a,
     const f32* __restrict__ w11_d,
-    f32* __restrict__ w12_db,
+    f32* __restrict__ w12_dw,
     f32* __restrict__ w13_partials,
     u32* __restrict__ w14_ticket,
     i64 w15_grid,
@@ -48,14 +48,14 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
     f32* __restrict__ w24_partials,
     u32* __restrict__ w25_ticket,
     i64 w26_grid,
-    const f32* __restrict__ w27_a,
-    const f32* __restrict__ w28_d,
-    f32* __restrict__ w29_dw,
-    f32* __restrict__ w30_partials,
-    u32* __restrict__ w31_ticket,
-    i64 w32_grid,
+    const f32* __restrict__ w27_d,
+    f32* __restrict__ w28_db,
+    f32* __restrict__ w29_partials,
+    u32* __restrict__ w30_ticket,
+    i64 w31_grid,
+    const f32* __restrict__ w32_a,
     const f32* __restrict__ w33_d,
-    f32* __restrict__ w34_db,
+    f32* __restrict__ w34_dw,
     f32* __restrict__ w35_partials,
     u32* __restrict__ w36_ticket,
     i64 w37_grid,
@@ -64,7 +64,29 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
     f32* __restrict__ w40_dw,
     f32* __restrict__ w41_partials,
     u32* __restrict__ w42_ticket,
-    i64 w43_grid) {
+    i64 w43_grid,
+    const f32* __restrict__ w44_d,
+    f32* __restrict__ w45_db,
+    f32* __restrict__ w46_partials,
+    u32* __restrict__ w47_ticket,
+    i64 w48_grid,
+    const f32* __restrict__ w49_a,
+    const f32* __restrict__ w50_d,
+    f32* __restrict__ w51_dw,
+    f32* __restrict__ w52_partials,
+    u32* __restrict__ w53_ticket,
+    i64 w54_grid,
+    const f32* __restrict__ w55_d,
+    f32* __restrict__ w56_db,
+    f32* __restrict__ w57_partials,
+    u32* __restrict__ w58_ticket,
+    i64 w59_grid,
+    const f32* __restrict__ w60_a,
+    const f32* __restrict__ w61_d,
+    f32* __restrict__ w62_dw,
+    f32* __restrict__ w63_partials,
+    u32* __restrict__ w64_ticket,
+    i64 w65_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
   // bwd_db_reduce
@@ -79,26 +101,26 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
     return;
   }
   at -= w4_grid;
-  // bwd_dW_reduce
-  if (at < w10_grid) {
-    Block<256> block(at, w10_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+  // bwd_db_reduce
+  if (at < w9_grid) {
+    Block<256> block(at, w9_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
         block,
-        w5_a,
-        w6_d,
-        w7_dw,
-        w8_partials,
-        Ticket(w9_ticket));
+        w5_d,
+        w6_db,
+        w7_partials,
+        Ticket(w8_ticket));
     return;
   }
-  at -= w10_grid;
-  // bwd_db_reduce
+  at -= w9_grid;
+  // bwd_dW_reduce
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+    k_bwd_dW_reduce::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
         block,
+        w10_a,
         w11_d,
-        w12_db,
+        w12_dw,
         w13_partials,
         Ticket(w14_ticket));
     return;
@@ -129,26 +151,26 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
     return;
   }
   at -= w26_grid;
-  // bwd_dW_reduce
-  if (at < w32_grid) {
-    Block<256> block(at, w32_grid, shared);
-    k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+  // bwd_db_reduce
+  if (at < w31_grid) {
+    Block<256> block(at, w31_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T5M0_B, sizes::T5M0_N>(
         block,
-        w27_a,
-        w28_d,
-        w29_dw,
-        w30_partials,
-        Ticket(w31_ticket));
+        w27_d,
+        w28_db,
+        w29_partials,
+        Ticket(w30_ticket));
     return;
   }
-  at -= w32_grid;
-  // bwd_db_reduce
+  at -= w31_grid;
+  // bwd_dW_reduce
   if (at < w37_grid) {
     Block<256> block(at, w37_grid, shared);
-    k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+    k_bwd_dW_reduce::body<256, sizes::T6M0_B, sizes::T6M0_K, sizes::T6M0_N>(
         block,
+        w32_a,
         w33_d,
-        w34_db,
+        w34_dw,
         w35_partials,
         Ticket(w36_ticket));
     return;
@@ -164,6 +186,56 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_33(
         w40_dw,
         w41_partials,
         Ticket(w42_ticket));
+    return;
+  }
+  at -= w43_grid;
+  // bwd_db_reduce
+  if (at < w48_grid) {
+    Block<256> block(at, w48_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
+        block,
+        w44_d,
+        w45_db,
+        w46_partials,
+        Ticket(w47_ticket));
+    return;
+  }
+  at -= w48_grid;
+  // bwd_dW_reduce
+  if (at < w54_grid) {
+    Block<256> block(at, w54_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+        block,
+        w49_a,
+        w50_d,
+        w51_dw,
+        w52_partials,
+        Ticket(w53_ticket));
+    return;
+  }
+  at -= w54_grid;
+  // bwd_db_reduce
+  if (at < w59_grid) {
+    Block<256> block(at, w59_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
+        block,
+        w55_d,
+        w56_db,
+        w57_partials,
+        Ticket(w58_ticket));
+    return;
+  }
+  at -= w59_grid;
+  // bwd_dW_reduce
+  if (at < w65_grid) {
+    Block<256> block(at, w65_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
+        block,
+        w60_a,
+        w61_d,
+        w62_dw,
+        w63_partials,
+        Ticket(w64_ticket));
     return;
   }
 }
@@ -182,23 +254,23 @@ extern "C" void train_fused_33(const u64* words, const i64* counts, i64 first_bl
             w.ticket(3));
       });
   start += w.integer(4);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(10), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
-            block,
-            w.in<f32>(5),
-            w.in<f32>(6),
-            w.out<f32>(7),
-            w.out<f32>(8),
-            w.ticket(9));
-      });
-  start += w.integer(10);
   // bwd_db_reduce
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+      first_block, last_block, start, w.integer(9), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T1M0_B, sizes::T1M0_N>(
             block,
+            w.in<f32>(5),
+            w.out<f32>(6),
+            w.out<f32>(7),
+            w.ticket(8));
+      });
+  start += w.integer(9);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(15), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T2M0_B, sizes::T2M0_K, sizes::T2M0_N>(
+            block,
+            w.in<f32>(10),
             w.in<f32>(11),
             w.out<f32>(12),
             w.out<f32>(13),
@@ -228,23 +300,23 @@ extern "C" void train_fused_33(const u64* words, const i64* counts, i64 first_bl
             w.ticket(25));
       });
   start += w.integer(26);
-  // bwd_dW_reduce
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(32), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
-        k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
-            block,
-            w.in<f32>(27),
-            w.in<f32>(28),
-            w.out<f32>(29),
-            w.out<f32>(30),
-            w.ticket(31));
-      });
-  start += w.integer(32);
   // bwd_db_reduce
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(37), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
-        k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+      first_block, last_block, start, w.integer(31), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T5M0_B, sizes::T5M0_N>(
             block,
+            w.in<f32>(27),
+            w.out<f32>(28),
+            w.out<f32>(29),
+            w.ticket(30));
+      });
+  start += w.integer(31);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(37), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T6M0_B, sizes::T6M0_K, sizes::T6M0_N>(
+            block,
+            w.in<f32>(32),
             w.in<f32>(33),
             w.out<f32>(34),
             w.out<f32>(35),
@@ -261,6 +333,52 @@ extern "C" void train_fused_33(const u64* words, const i64* counts, i64 first_bl
             w.out<f32>(40),
             w.out<f32>(41),
             w.ticket(42));
+      });
+  start += w.integer(43);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(48), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T8M0_B, sizes::T8M0_N>(
+            block,
+            w.in<f32>(44),
+            w.out<f32>(45),
+            w.out<f32>(46),
+            w.ticket(47));
+      });
+  start += w.integer(48);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(54), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T9M0_B, sizes::T9M0_K, sizes::T9M0_N>(
+            block,
+            w.in<f32>(49),
+            w.in<f32>(50),
+            w.out<f32>(51),
+            w.out<f32>(52),
+            w.ticket(53));
+      });
+  start += w.integer(54);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(59), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T10M0_B, sizes::T10M0_N>(
+            block,
+            w.in<f32>(55),
+            w.out<f32>(56),
+            w.out<f32>(57),
+            w.ticket(58));
+      });
+  start += w.integer(59);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(65), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T11M0_B, sizes::T11M0_K, sizes::T11M0_N>(
+            block,
+            w.in<f32>(60),
+            w.in<f32>(61),
+            w.out<f32>(62),
+            w.out<f32>(63),
+            w.ticket(64));
       });
 }
 #endif

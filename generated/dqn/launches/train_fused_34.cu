@@ -3,78 +3,199 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/beta_correction.cuh"
-#include "../kernels/l2_norm.cuh"
+#include "../kernels/atom_grad.cuh"
+#include "../kernels/aux_heads_grad.cuh"
+#include "../kernels/group_embed_grad.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_34 {
 
+namespace sizes = statics::train_fused_34;
+
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_l2_norm::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_l2_norm::Pass0>);
+  if (static_cast<i64>(sizeof(k_aux_heads_grad::Shared)) > bytes) bytes = sizeof(k_aux_heads_grad::Shared);
+  if (static_cast<i64>(sizeof(k_atom_grad::Shared)) > bytes) bytes = sizeof(k_atom_grad::Shared);
+  if (static_cast<i64>(sizeof(k_group_embed_grad::Shared)) > bytes) bytes = sizeof(k_group_embed_grad::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
-static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_34(
-    f32* __restrict__ w0_correction,
-    const i64* __restrict__ w1_t,
-    i64 w2_M,
-    i64 w3_grid,
-    const f32* __restrict__ w4_x_0,
-    i64 w5_x_0_count,
-    const f32* __restrict__ w6_x_1,
-    i64 w7_x_1_count,
-    const f32* __restrict__ w8_x_2,
-    i64 w9_x_2_count,
-    const f32* __restrict__ w10_x_3,
-    i64 w11_x_3_count,
-    const f32* __restrict__ w12_x_4,
-    i64 w13_x_4_count,
-    const f32* __restrict__ w14_x_5,
-    i64 w15_x_5_count,
-    const f32* __restrict__ w16_x_6,
-    i64 w17_x_6_count,
-    const f32* __restrict__ w18_x_7,
-    i64 w19_x_7_count,
-    const f32* __restrict__ w20_x_8,
-    i64 w21_x_8_count,
-    const f32* __restrict__ w22_x_9,
-    i64 w23_x_9_count,
-    const f32* __restrict__ w24_x_10,
-    i64 w25_x_10_count,
-    const f32* __restrict__ w26_x_11,
-    i64 w27_x_11_count,
-    f32* __restrict__ w28_y,
-    i64 w29_n,
-    u8* __restrict__ w30_partials,
-    u32* __restrict__ w31_ticket,
-    i64 w32_grid) {
+    const f32* __restrict__ w0_d_logits,
+    f32* __restrict__ w1_dir_b,
+    f32* __restrict__ w2_dir_w,
+    const f32* __restrict__ w3_h,
+    f32* __restrict__ w4_reg_b,
+    f32* __restrict__ w5_reg_w,
+    f32* __restrict__ w6_partials,
+    u32* __restrict__ w7_ticket,
+    i64 w8_B,
+    i64 w9_grid,
+    const i32* __restrict__ w10_action,
+    const f32* __restrict__ w11_atoms,
+    f32* __restrict__ w12_d_theta,
+    const f32* __restrict__ w13_logp,
+    const f32* __restrict__ w14_q,
+    const f32* __restrict__ w15_target,
+    const f32* __restrict__ w16_weight,
+    f32* __restrict__ w17_partials,
+    u32* __restrict__ w18_ticket,
+    i64 w19_B,
+    i64 w20_R,
+    i64 w21_grid,
+    const i32* __restrict__ w22_action,
+    const f32* __restrict__ w23_atoms,
+    f32* __restrict__ w24_d_theta,
+    const f32* __restrict__ w25_logp,
+    const f32* __restrict__ w26_q,
+    const f32* __restrict__ w27_target,
+    const f32* __restrict__ w28_weight,
+    f32* __restrict__ w29_partials,
+    u32* __restrict__ w30_ticket,
+    i64 w31_B,
+    i64 w32_R,
+    i64 w33_grid,
+    const i32* __restrict__ w34_action,
+    const f32* __restrict__ w35_atoms,
+    f32* __restrict__ w36_d_theta,
+    const f32* __restrict__ w37_logp,
+    const f32* __restrict__ w38_q,
+    const f32* __restrict__ w39_target,
+    const f32* __restrict__ w40_weight,
+    f32* __restrict__ w41_partials,
+    u32* __restrict__ w42_ticket,
+    i64 w43_B,
+    i64 w44_R,
+    i64 w45_grid,
+    const i32* __restrict__ w46_action,
+    const f32* __restrict__ w47_atoms,
+    f32* __restrict__ w48_d_theta,
+    const f32* __restrict__ w49_logp,
+    const f32* __restrict__ w50_q,
+    const f32* __restrict__ w51_target,
+    const f32* __restrict__ w52_weight,
+    f32* __restrict__ w53_partials,
+    u32* __restrict__ w54_ticket,
+    i64 w55_B,
+    i64 w56_R,
+    i64 w57_grid,
+    const f32* __restrict__ w58_d,
+    f32* __restrict__ w59_db,
+    f32* __restrict__ w60_dw,
+    const f32* __restrict__ w61_x,
+    f32* __restrict__ w62_partials,
+    u32* __restrict__ w63_ticket,
+    i64 w64_B,
+    i64 w65_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // beta_correction
-  if (at < w3_grid) {
-    if (threadIdx.x >= 32) return;
-    Block<32> block(at, w3_grid, shared);
-    k_beta_correction::body<32>(
+  // aux_heads_grad
+  if (at < w9_grid) {
+    Block<256> block(at, w9_grid, shared);
+    k_aux_heads_grad::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
         block,
-        w0_correction,
-        Counter(w1_t),
-        w2_M);
+        w0_d_logits,
+        w1_dir_b,
+        w2_dir_w,
+        w3_h,
+        w4_reg_b,
+        w5_reg_w,
+        w6_partials,
+        Ticket(w7_ticket),
+        w8_B);
     return;
   }
-  at -= w3_grid;
-  // l2_norm
-  if (at < w32_grid) {
-    Block<256> block(at, w32_grid, shared);
-    const k_l2_norm::Args<12> a0{
-        Many<In<f32>, 12>{{w4_x_0, w6_x_1, w8_x_2, w10_x_3, w12_x_4, w14_x_5, w16_x_6, w18_x_7, w20_x_8, w22_x_9, w24_x_10, w26_x_11}, {w5_x_0_count, w7_x_1_count, w9_x_2_count, w11_x_3_count, w13_x_4_count, w15_x_5_count, w17_x_6_count, w19_x_7_count, w21_x_8_count, w23_x_9_count, w25_x_10_count, w27_x_11_count}},
-        w28_y,
-        w29_n,
-        nullptr};
-    statistics<256, k_l2_norm::Pass0>(block, a0.x, w30_partials, w31_ticket, a0);
+  at -= w9_grid;
+  // atom_grad
+  if (at < w21_grid) {
+    Block<256> block(at, w21_grid, shared);
+    k_atom_grad::body<256, sizes::T1M0_A, sizes::T1M0_BRANCH, sizes::T1M0_N>(
+        block,
+        w10_action,
+        w11_atoms,
+        w12_d_theta,
+        w13_logp,
+        w14_q,
+        w15_target,
+        w16_weight,
+        w17_partials,
+        Ticket(w18_ticket),
+        w19_B,
+        w20_R);
+    return;
+  }
+  at -= w21_grid;
+  // atom_grad
+  if (at < w33_grid) {
+    Block<256> block(at, w33_grid, shared);
+    k_atom_grad::body<256, sizes::T2M0_A, sizes::T2M0_BRANCH, sizes::T2M0_N>(
+        block,
+        w22_action,
+        w23_atoms,
+        w24_d_theta,
+        w25_logp,
+        w26_q,
+        w27_target,
+        w28_weight,
+        w29_partials,
+        Ticket(w30_ticket),
+        w31_B,
+        w32_R);
+    return;
+  }
+  at -= w33_grid;
+  // atom_grad
+  if (at < w45_grid) {
+    Block<256> block(at, w45_grid, shared);
+    k_atom_grad::body<256, sizes::T3M0_A, sizes::T3M0_BRANCH, sizes::T3M0_N>(
+        block,
+        w34_action,
+        w35_atoms,
+        w36_d_theta,
+        w37_logp,
+        w38_q,
+        w39_target,
+        w40_weight,
+        w41_partials,
+        Ticket(w42_ticket),
+        w43_B,
+        w44_R);
+    return;
+  }
+  at -= w45_grid;
+  // atom_grad
+  if (at < w57_grid) {
+    Block<256> block(at, w57_grid, shared);
+    k_atom_grad::body<256, sizes::T4M0_A, sizes::T4M0_BRANCH, sizes::T4M0_N>(
+        block,
+        w46_action,
+        w47_atoms,
+        w48_d_theta,
+        w49_logp,
+        w50_q,
+        w51_target,
+        w52_weight,
+        w53_partials,
+        Ticket(w54_ticket),
+        w55_B,
+        w56_R);
+    return;
+  }
+  at -= w57_grid;
+  // group_embed_grad
+  if (at < w65_grid) {
+    Block<256> block(at, w65_grid, shared);
+    k_group_embed_grad::body<256, sizes::T5M0_EMB, sizes::T5M0_GF, sizes::T5M0_GROUPS>(
+        block,
+        w58_d,
+        w59_db,
+        w60_dw,
+        w61_x,
+        w62_partials,
+        Ticket(w63_ticket),
+        w64_B);
     return;
   }
 }
@@ -82,25 +203,106 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_34(
 extern "C" void train_fused_34(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // beta_correction
-  host::run_blocks<32, host::Threads::loop>(
-      first_block, last_block, start, w.integer(3), 0, [&](auto& block) {
-        k_beta_correction::body<32>(
+  // aux_heads_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(9), sizeof(k_aux_heads_grad::Shared), [&](auto& block) {
+        k_aux_heads_grad::body<256, sizes::T0M0_A, sizes::T0M0_C, sizes::T0M0_K>(
             block,
-            w.update<f32>(0),
-            w.counter(1),
-            w.integer(2));
+            w.in<f32>(0),
+            w.out<f32>(1),
+            w.out<f32>(2),
+            w.in<f32>(3),
+            w.out<f32>(4),
+            w.out<f32>(5),
+            w.out<f32>(6),
+            w.ticket(7),
+            w.integer(8));
       });
-  start += w.integer(3);
-  // l2_norm
+  start += w.integer(9);
+  // atom_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(21), sizeof(k_atom_grad::Shared), [&](auto& block) {
+        k_atom_grad::body<256, sizes::T1M0_A, sizes::T1M0_BRANCH, sizes::T1M0_N>(
+            block,
+            w.in<i32>(10),
+            w.in<f32>(11),
+            w.out<f32>(12),
+            w.in<f32>(13),
+            w.in<f32>(14),
+            w.in<f32>(15),
+            w.in<f32>(16),
+            w.out<f32>(17),
+            w.ticket(18),
+            w.integer(19),
+            w.integer(20));
+      });
+  start += w.integer(21);
+  // atom_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(33), sizeof(k_atom_grad::Shared), [&](auto& block) {
+        k_atom_grad::body<256, sizes::T2M0_A, sizes::T2M0_BRANCH, sizes::T2M0_N>(
+            block,
+            w.in<i32>(22),
+            w.in<f32>(23),
+            w.out<f32>(24),
+            w.in<f32>(25),
+            w.in<f32>(26),
+            w.in<f32>(27),
+            w.in<f32>(28),
+            w.out<f32>(29),
+            w.ticket(30),
+            w.integer(31),
+            w.integer(32));
+      });
+  start += w.integer(33);
+  // atom_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(45), sizeof(k_atom_grad::Shared), [&](auto& block) {
+        k_atom_grad::body<256, sizes::T3M0_A, sizes::T3M0_BRANCH, sizes::T3M0_N>(
+            block,
+            w.in<i32>(34),
+            w.in<f32>(35),
+            w.out<f32>(36),
+            w.in<f32>(37),
+            w.in<f32>(38),
+            w.in<f32>(39),
+            w.in<f32>(40),
+            w.out<f32>(41),
+            w.ticket(42),
+            w.integer(43),
+            w.integer(44));
+      });
+  start += w.integer(45);
+  // atom_grad
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(57), sizeof(k_atom_grad::Shared), [&](auto& block) {
+        k_atom_grad::body<256, sizes::T4M0_A, sizes::T4M0_BRANCH, sizes::T4M0_N>(
+            block,
+            w.in<i32>(46),
+            w.in<f32>(47),
+            w.out<f32>(48),
+            w.in<f32>(49),
+            w.in<f32>(50),
+            w.in<f32>(51),
+            w.in<f32>(52),
+            w.out<f32>(53),
+            w.ticket(54),
+            w.integer(55),
+            w.integer(56));
+      });
+  start += w.integer(57);
+  // group_embed_grad
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(32), sizeof(StatisticsShared<256, k_l2_norm::Pass0>), [&](auto& block) {
-        const k_l2_norm::Args<12> a0{
-            Many<In<f32>, 12>{{w.in<f32>(4), w.in<f32>(6), w.in<f32>(8), w.in<f32>(10), w.in<f32>(12), w.in<f32>(14), w.in<f32>(16), w.in<f32>(18), w.in<f32>(20), w.in<f32>(22), w.in<f32>(24), w.in<f32>(26)}, {w.integer(5), w.integer(7), w.integer(9), w.integer(11), w.integer(13), w.integer(15), w.integer(17), w.integer(19), w.integer(21), w.integer(23), w.integer(25), w.integer(27)}},
-            w.out<f32>(28),
-            w.integer(29),
-            nullptr};
-        statistics<256, k_l2_norm::Pass0>(block, a0.x, w.pointer<u8>(30), w.pointer<u32>(31), a0);
+      first_block, last_block, start, w.integer(65), sizeof(k_group_embed_grad::Shared), [&](auto& block) {
+        k_group_embed_grad::body<256, sizes::T5M0_EMB, sizes::T5M0_GF, sizes::T5M0_GROUPS>(
+            block,
+            w.in<f32>(58),
+            w.out<f32>(59),
+            w.out<f32>(60),
+            w.in<f32>(61),
+            w.out<f32>(62),
+            w.ticket(63),
+            w.integer(64));
       });
 }
 #endif

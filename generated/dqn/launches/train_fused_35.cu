@@ -3,207 +3,167 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/adamw.cuh"
+#include "../kernels/bwd_dW_reduce.cuh"
+#include "../kernels/bwd_db_reduce.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_35 {
 
+namespace sizes = statics::train_fused_35;
+
+FH_DEVICE constexpr i64 shared_bytes() {
+  i64 bytes = 16;
+  if (static_cast<i64>(sizeof(k_bwd_db_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_db_reduce::Shared);
+  if (static_cast<i64>(sizeof(k_bwd_dW_reduce::Shared)) > bytes) bytes = sizeof(k_bwd_dW_reduce::Shared);
+  return bytes;
+}
+static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_35(
-    const f32* __restrict__ w0_clip_slot,
-    const f32* __restrict__ w1_clip_triple,
-    i64 w2_clip_floor,
-    const f32* __restrict__ w3_correction,
-    const f32* __restrict__ w4_g_0,
-    i64 w5_g_0_count,
-    const f32* __restrict__ w6_l1,
-    const f32* __restrict__ w7_lr,
-    f32* __restrict__ w8_m_0,
-    i64 w9_m_0_count,
-    const f32* __restrict__ w10_norm,
-    f32* __restrict__ w11_v_0,
-    i64 w12_v_0_count,
-    f32* __restrict__ w13_w_0,
-    i64 w14_w_0_count,
-    const f32* __restrict__ w15_wd,
-    i64 w16_M,
-    i64 w17_n,
-    i64 w18_grid,
-    const f32* __restrict__ w19_clip_slot,
-    const f32* __restrict__ w20_clip_triple,
-    i64 w21_clip_floor,
-    const f32* __restrict__ w22_correction,
-    const f32* __restrict__ w23_g_0,
-    i64 w24_g_0_count,
-    const f32* __restrict__ w25_l1,
-    const f32* __restrict__ w26_lr,
-    f32* __restrict__ w27_m_0,
-    i64 w28_m_0_count,
-    const f32* __restrict__ w29_norm,
-    f32* __restrict__ w30_v_0,
-    i64 w31_v_0_count,
-    f32* __restrict__ w32_w_0,
-    i64 w33_w_0_count,
-    const f32* __restrict__ w34_wd,
-    i64 w35_M,
-    i64 w36_n,
+    const f32* __restrict__ w0_d,
+    f32* __restrict__ w1_db,
+    f32* __restrict__ w2_partials,
+    u32* __restrict__ w3_ticket,
+    i64 w4_grid,
+    const f32* __restrict__ w5_a,
+    const f32* __restrict__ w6_d,
+    f32* __restrict__ w7_dw,
+    f32* __restrict__ w8_partials,
+    u32* __restrict__ w9_ticket,
+    i64 w10_grid,
+    const f32* __restrict__ w11_d,
+    f32* __restrict__ w12_db,
+    f32* __restrict__ w13_partials,
+    u32* __restrict__ w14_ticket,
+    i64 w15_grid,
+    const f32* __restrict__ w16_a,
+    const f32* __restrict__ w17_d,
+    f32* __restrict__ w18_dw,
+    f32* __restrict__ w19_partials,
+    u32* __restrict__ w20_ticket,
+    i64 w21_grid,
+    const f32* __restrict__ w22_d,
+    f32* __restrict__ w23_db,
+    f32* __restrict__ w24_partials,
+    u32* __restrict__ w25_ticket,
+    i64 w26_grid,
+    const f32* __restrict__ w27_a,
+    const f32* __restrict__ w28_d,
+    f32* __restrict__ w29_dw,
+    f32* __restrict__ w30_partials,
+    u32* __restrict__ w31_ticket,
+    i64 w32_grid,
+    const f32* __restrict__ w33_d,
+    f32* __restrict__ w34_db,
+    f32* __restrict__ w35_partials,
+    u32* __restrict__ w36_ticket,
     i64 w37_grid,
-    const f32* __restrict__ w38_clip_slot,
-    const f32* __restrict__ w39_clip_triple,
-    i64 w40_clip_floor,
-    const f32* __restrict__ w41_correction,
-    const f32* __restrict__ w42_g_0,
-    i64 w43_g_0_count,
-    const f32* __restrict__ w44_l1,
-    const f32* __restrict__ w45_lr,
-    f32* __restrict__ w46_m_0,
-    i64 w47_m_0_count,
-    const f32* __restrict__ w48_norm,
-    f32* __restrict__ w49_v_0,
-    i64 w50_v_0_count,
-    f32* __restrict__ w51_w_0,
-    i64 w52_w_0_count,
-    const f32* __restrict__ w53_wd,
-    i64 w54_M,
-    i64 w55_n,
-    i64 w56_grid,
-    const f32* __restrict__ w57_clip_slot,
-    const f32* __restrict__ w58_clip_triple,
-    i64 w59_clip_floor,
-    const f32* __restrict__ w60_correction,
-    const f32* __restrict__ w61_g_0,
-    i64 w62_g_0_count,
-    const f32* __restrict__ w63_l1,
-    const f32* __restrict__ w64_lr,
-    f32* __restrict__ w65_m_0,
-    i64 w66_m_0_count,
-    const f32* __restrict__ w67_norm,
-    f32* __restrict__ w68_v_0,
-    i64 w69_v_0_count,
-    f32* __restrict__ w70_w_0,
-    i64 w71_w_0_count,
-    const f32* __restrict__ w72_wd,
-    i64 w73_M,
-    i64 w74_n,
-    i64 w75_grid,
-    const f32* __restrict__ w76_clip_slot,
-    const f32* __restrict__ w77_clip_triple,
-    i64 w78_clip_floor,
-    const f32* __restrict__ w79_correction,
-    const f32* __restrict__ w80_g_0,
-    i64 w81_g_0_count,
-    const f32* __restrict__ w82_l1,
-    const f32* __restrict__ w83_lr,
-    f32* __restrict__ w84_m_0,
-    i64 w85_m_0_count,
-    const f32* __restrict__ w86_norm,
-    f32* __restrict__ w87_v_0,
-    i64 w88_v_0_count,
-    f32* __restrict__ w89_w_0,
-    i64 w90_w_0_count,
-    const f32* __restrict__ w91_wd,
-    i64 w92_M,
-    i64 w93_n,
-    i64 w94_grid) {
-  unsigned char* const shared = nullptr;
+    const f32* __restrict__ w38_a,
+    const f32* __restrict__ w39_d,
+    f32* __restrict__ w40_dw,
+    f32* __restrict__ w41_partials,
+    u32* __restrict__ w42_ticket,
+    i64 w43_grid) {
+  __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // adamw
-  if (at < w18_grid) {
-    Block<256> block(at, w18_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
+  // bwd_db_reduce
+  if (at < w4_grid) {
+    Block<256> block(at, w4_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
         block,
-        Bound(w0_clip_slot, w1_clip_triple, w2_clip_floor),
-        w3_correction,
-        Many<In<f32>, 1>{{w4_g_0}, {w5_g_0_count}},
-        w6_l1,
-        w7_lr,
-        Many<Update<f32>, 1>{{w8_m_0}, {w9_m_0_count}},
-        w10_norm,
-        Many<Update<f32>, 1>{{w11_v_0}, {w12_v_0_count}},
-        Many<Update<f32>, 1>{{w13_w_0}, {w14_w_0_count}},
-        w15_wd,
-        w16_M,
-        w17_n);
+        w0_d,
+        w1_db,
+        w2_partials,
+        Ticket(w3_ticket));
     return;
   }
-  at -= w18_grid;
-  // adamw
+  at -= w4_grid;
+  // bwd_dW_reduce
+  if (at < w10_grid) {
+    Block<256> block(at, w10_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
+        block,
+        w5_a,
+        w6_d,
+        w7_dw,
+        w8_partials,
+        Ticket(w9_ticket));
+    return;
+  }
+  at -= w10_grid;
+  // bwd_db_reduce
+  if (at < w15_grid) {
+    Block<256> block(at, w15_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+        block,
+        w11_d,
+        w12_db,
+        w13_partials,
+        Ticket(w14_ticket));
+    return;
+  }
+  at -= w15_grid;
+  // bwd_dW_reduce
+  if (at < w21_grid) {
+    Block<256> block(at, w21_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+        block,
+        w16_a,
+        w17_d,
+        w18_dw,
+        w19_partials,
+        Ticket(w20_ticket));
+    return;
+  }
+  at -= w21_grid;
+  // bwd_db_reduce
+  if (at < w26_grid) {
+    Block<256> block(at, w26_grid, shared);
+    k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+        block,
+        w22_d,
+        w23_db,
+        w24_partials,
+        Ticket(w25_ticket));
+    return;
+  }
+  at -= w26_grid;
+  // bwd_dW_reduce
+  if (at < w32_grid) {
+    Block<256> block(at, w32_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+        block,
+        w27_a,
+        w28_d,
+        w29_dw,
+        w30_partials,
+        Ticket(w31_ticket));
+    return;
+  }
+  at -= w32_grid;
+  // bwd_db_reduce
   if (at < w37_grid) {
     Block<256> block(at, w37_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
+    k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
         block,
-        Bound(w19_clip_slot, w20_clip_triple, w21_clip_floor),
-        w22_correction,
-        Many<In<f32>, 1>{{w23_g_0}, {w24_g_0_count}},
-        w25_l1,
-        w26_lr,
-        Many<Update<f32>, 1>{{w27_m_0}, {w28_m_0_count}},
-        w29_norm,
-        Many<Update<f32>, 1>{{w30_v_0}, {w31_v_0_count}},
-        Many<Update<f32>, 1>{{w32_w_0}, {w33_w_0_count}},
-        w34_wd,
-        w35_M,
-        w36_n);
+        w33_d,
+        w34_db,
+        w35_partials,
+        Ticket(w36_ticket));
     return;
   }
   at -= w37_grid;
-  // adamw
-  if (at < w56_grid) {
-    Block<256> block(at, w56_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
+  // bwd_dW_reduce
+  if (at < w43_grid) {
+    Block<256> block(at, w43_grid, shared);
+    k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
         block,
-        Bound(w38_clip_slot, w39_clip_triple, w40_clip_floor),
-        w41_correction,
-        Many<In<f32>, 1>{{w42_g_0}, {w43_g_0_count}},
-        w44_l1,
-        w45_lr,
-        Many<Update<f32>, 1>{{w46_m_0}, {w47_m_0_count}},
-        w48_norm,
-        Many<Update<f32>, 1>{{w49_v_0}, {w50_v_0_count}},
-        Many<Update<f32>, 1>{{w51_w_0}, {w52_w_0_count}},
-        w53_wd,
-        w54_M,
-        w55_n);
-    return;
-  }
-  at -= w56_grid;
-  // adamw
-  if (at < w75_grid) {
-    Block<256> block(at, w75_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
-        block,
-        Bound(w57_clip_slot, w58_clip_triple, w59_clip_floor),
-        w60_correction,
-        Many<In<f32>, 1>{{w61_g_0}, {w62_g_0_count}},
-        w63_l1,
-        w64_lr,
-        Many<Update<f32>, 1>{{w65_m_0}, {w66_m_0_count}},
-        w67_norm,
-        Many<Update<f32>, 1>{{w68_v_0}, {w69_v_0_count}},
-        Many<Update<f32>, 1>{{w70_w_0}, {w71_w_0_count}},
-        w72_wd,
-        w73_M,
-        w74_n);
-    return;
-  }
-  at -= w75_grid;
-  // adamw
-  if (at < w94_grid) {
-    Block<256> block(at, w94_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
-        block,
-        Bound(w76_clip_slot, w77_clip_triple, w78_clip_floor),
-        w79_correction,
-        Many<In<f32>, 1>{{w80_g_0}, {w81_g_0_count}},
-        w82_l1,
-        w83_lr,
-        Many<Update<f32>, 1>{{w84_m_0}, {w85_m_0_count}},
-        w86_norm,
-        Many<Update<f32>, 1>{{w87_v_0}, {w88_v_0_count}},
-        Many<Update<f32>, 1>{{w89_w_0}, {w90_w_0_count}},
-        w91_wd,
-        w92_M,
-        w93_n);
+        w38_a,
+        w39_d,
+        w40_dw,
+        w41_partials,
+        Ticket(w42_ticket));
     return;
   }
 }
@@ -211,99 +171,96 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_35(
 extern "C" void train_fused_35(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(18), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(4), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T0M0_B, sizes::T0M0_N>(
             block,
-            w.bound(0),
-            w.in<f32>(3),
-            Many<In<f32>, 1>{{w.in<f32>(4)}, {w.integer(5)}},
-            w.in<f32>(6),
-            w.in<f32>(7),
-            Many<Update<f32>, 1>{{w.update<f32>(8)}, {w.integer(9)}},
-            w.in<f32>(10),
-            Many<Update<f32>, 1>{{w.update<f32>(11)}, {w.integer(12)}},
-            Many<Update<f32>, 1>{{w.update<f32>(13)}, {w.integer(14)}},
-            w.in<f32>(15),
-            w.integer(16),
-            w.integer(17));
+            w.in<f32>(0),
+            w.out<f32>(1),
+            w.out<f32>(2),
+            w.ticket(3));
       });
-  start += w.integer(18);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(37), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
+  start += w.integer(4);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(10), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T1M0_B, sizes::T1M0_K, sizes::T1M0_N>(
             block,
-            w.bound(19),
+            w.in<f32>(5),
+            w.in<f32>(6),
+            w.out<f32>(7),
+            w.out<f32>(8),
+            w.ticket(9));
+      });
+  start += w.integer(10);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(15), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T2M0_B, sizes::T2M0_N>(
+            block,
+            w.in<f32>(11),
+            w.out<f32>(12),
+            w.out<f32>(13),
+            w.ticket(14));
+      });
+  start += w.integer(15);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(21), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T3M0_B, sizes::T3M0_K, sizes::T3M0_N>(
+            block,
+            w.in<f32>(16),
+            w.in<f32>(17),
+            w.out<f32>(18),
+            w.out<f32>(19),
+            w.ticket(20));
+      });
+  start += w.integer(21);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(26), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T4M0_B, sizes::T4M0_N>(
+            block,
             w.in<f32>(22),
-            Many<In<f32>, 1>{{w.in<f32>(23)}, {w.integer(24)}},
-            w.in<f32>(25),
-            w.in<f32>(26),
-            Many<Update<f32>, 1>{{w.update<f32>(27)}, {w.integer(28)}},
-            w.in<f32>(29),
-            Many<Update<f32>, 1>{{w.update<f32>(30)}, {w.integer(31)}},
-            Many<Update<f32>, 1>{{w.update<f32>(32)}, {w.integer(33)}},
-            w.in<f32>(34),
-            w.integer(35),
-            w.integer(36));
+            w.out<f32>(23),
+            w.out<f32>(24),
+            w.ticket(25));
+      });
+  start += w.integer(26);
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(32), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T5M0_B, sizes::T5M0_K, sizes::T5M0_N>(
+            block,
+            w.in<f32>(27),
+            w.in<f32>(28),
+            w.out<f32>(29),
+            w.out<f32>(30),
+            w.ticket(31));
+      });
+  start += w.integer(32);
+  // bwd_db_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(37), sizeof(k_bwd_db_reduce::Shared), [&](auto& block) {
+        k_bwd_db_reduce::body<256, sizes::T6M0_B, sizes::T6M0_N>(
+            block,
+            w.in<f32>(33),
+            w.out<f32>(34),
+            w.out<f32>(35),
+            w.ticket(36));
       });
   start += w.integer(37);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(56), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
+  // bwd_dW_reduce
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(43), sizeof(k_bwd_dW_reduce::Shared), [&](auto& block) {
+        k_bwd_dW_reduce::body<256, sizes::T7M0_B, sizes::T7M0_K, sizes::T7M0_N>(
             block,
-            w.bound(38),
-            w.in<f32>(41),
-            Many<In<f32>, 1>{{w.in<f32>(42)}, {w.integer(43)}},
-            w.in<f32>(44),
-            w.in<f32>(45),
-            Many<Update<f32>, 1>{{w.update<f32>(46)}, {w.integer(47)}},
-            w.in<f32>(48),
-            Many<Update<f32>, 1>{{w.update<f32>(49)}, {w.integer(50)}},
-            Many<Update<f32>, 1>{{w.update<f32>(51)}, {w.integer(52)}},
-            w.in<f32>(53),
-            w.integer(54),
-            w.integer(55));
-      });
-  start += w.integer(56);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(75), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
-            block,
-            w.bound(57),
-            w.in<f32>(60),
-            Many<In<f32>, 1>{{w.in<f32>(61)}, {w.integer(62)}},
-            w.in<f32>(63),
-            w.in<f32>(64),
-            Many<Update<f32>, 1>{{w.update<f32>(65)}, {w.integer(66)}},
-            w.in<f32>(67),
-            Many<Update<f32>, 1>{{w.update<f32>(68)}, {w.integer(69)}},
-            Many<Update<f32>, 1>{{w.update<f32>(70)}, {w.integer(71)}},
-            w.in<f32>(72),
-            w.integer(73),
-            w.integer(74));
-      });
-  start += w.integer(75);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(94), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
-            block,
-            w.bound(76),
-            w.in<f32>(79),
-            Many<In<f32>, 1>{{w.in<f32>(80)}, {w.integer(81)}},
-            w.in<f32>(82),
-            w.in<f32>(83),
-            Many<Update<f32>, 1>{{w.update<f32>(84)}, {w.integer(85)}},
-            w.in<f32>(86),
-            Many<Update<f32>, 1>{{w.update<f32>(87)}, {w.integer(88)}},
-            Many<Update<f32>, 1>{{w.update<f32>(89)}, {w.integer(90)}},
-            w.in<f32>(91),
-            w.integer(92),
-            w.integer(93));
+            w.in<f32>(38),
+            w.in<f32>(39),
+            w.out<f32>(40),
+            w.out<f32>(41),
+            w.ticket(42));
       });
 }
 #endif

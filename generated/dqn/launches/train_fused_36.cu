@@ -3,15 +3,15 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/adamw.cuh"
-#include "../kernels/p99_abs.cuh"
+#include "../kernels/beta_correction.cuh"
+#include "../kernels/l2_norm.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_36 {
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_l2_norm::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_l2_norm::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -19,307 +19,62 @@ static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves fo
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_36(
-    const f32* __restrict__ w0_x_0,
-    i64 w1_x_0_count,
-    f32* __restrict__ w2_y,
-    i64 w3_n,
-    u32* __restrict__ w4_carry,
-    u8* __restrict__ w5_partials,
-    u32* __restrict__ w6_ticket,
-    i64 w7_grid,
-    const f32* __restrict__ w8_x_0,
-    i64 w9_x_0_count,
-    f32* __restrict__ w10_y,
-    i64 w11_n,
-    u32* __restrict__ w12_carry,
-    u8* __restrict__ w13_partials,
-    u32* __restrict__ w14_ticket,
-    i64 w15_grid,
-    const f32* __restrict__ w16_x_0,
-    i64 w17_x_0_count,
-    f32* __restrict__ w18_y,
-    i64 w19_n,
-    u32* __restrict__ w20_carry,
-    u8* __restrict__ w21_partials,
-    u32* __restrict__ w22_ticket,
-    i64 w23_grid,
-    const f32* __restrict__ w24_x_0,
-    i64 w25_x_0_count,
-    f32* __restrict__ w26_y,
-    i64 w27_n,
-    u32* __restrict__ w28_carry,
-    u8* __restrict__ w29_partials,
-    u32* __restrict__ w30_ticket,
-    i64 w31_grid,
-    const f32* __restrict__ w32_x_0,
-    i64 w33_x_0_count,
-    f32* __restrict__ w34_y,
-    i64 w35_n,
-    u32* __restrict__ w36_carry,
-    u8* __restrict__ w37_partials,
-    u32* __restrict__ w38_ticket,
-    i64 w39_grid,
-    const f32* __restrict__ w40_x_0,
-    i64 w41_x_0_count,
-    f32* __restrict__ w42_y,
-    i64 w43_n,
-    u32* __restrict__ w44_carry,
-    u8* __restrict__ w45_partials,
-    u32* __restrict__ w46_ticket,
-    i64 w47_grid,
-    const f32* __restrict__ w48_x_0,
-    i64 w49_x_0_count,
-    f32* __restrict__ w50_y,
-    i64 w51_n,
-    u32* __restrict__ w52_carry,
-    u8* __restrict__ w53_partials,
-    u32* __restrict__ w54_ticket,
-    i64 w55_grid,
-    const f32* __restrict__ w56_x_0,
-    i64 w57_x_0_count,
-    f32* __restrict__ w58_y,
-    i64 w59_n,
-    u32* __restrict__ w60_carry,
-    u8* __restrict__ w61_partials,
-    u32* __restrict__ w62_ticket,
-    i64 w63_grid,
-    const f32* __restrict__ w64_x_0,
-    i64 w65_x_0_count,
-    f32* __restrict__ w66_y,
-    i64 w67_n,
-    u32* __restrict__ w68_carry,
-    u8* __restrict__ w69_partials,
-    u32* __restrict__ w70_ticket,
-    i64 w71_grid,
-    const f32* __restrict__ w72_x_0,
-    i64 w73_x_0_count,
-    f32* __restrict__ w74_y,
-    i64 w75_n,
-    u32* __restrict__ w76_carry,
-    u8* __restrict__ w77_partials,
-    u32* __restrict__ w78_ticket,
-    i64 w79_grid,
-    const f32* __restrict__ w80_clip_slot,
-    const f32* __restrict__ w81_clip_triple,
-    i64 w82_clip_floor,
-    const f32* __restrict__ w83_correction,
-    const f32* __restrict__ w84_g_0,
-    i64 w85_g_0_count,
-    const f32* __restrict__ w86_g_1,
-    i64 w87_g_1_count,
-    const f32* __restrict__ w88_g_2,
-    i64 w89_g_2_count,
-    const f32* __restrict__ w90_g_3,
-    i64 w91_g_3_count,
-    const f32* __restrict__ w92_l1,
-    const f32* __restrict__ w93_lr,
-    f32* __restrict__ w94_m_0,
-    i64 w95_m_0_count,
-    f32* __restrict__ w96_m_1,
-    i64 w97_m_1_count,
-    f32* __restrict__ w98_m_2,
-    i64 w99_m_2_count,
-    f32* __restrict__ w100_m_3,
-    i64 w101_m_3_count,
-    const f32* __restrict__ w102_norm,
-    f32* __restrict__ w103_v_0,
-    i64 w104_v_0_count,
-    f32* __restrict__ w105_v_1,
-    i64 w106_v_1_count,
-    f32* __restrict__ w107_v_2,
-    i64 w108_v_2_count,
-    f32* __restrict__ w109_v_3,
-    i64 w110_v_3_count,
-    f32* __restrict__ w111_w_0,
-    i64 w112_w_0_count,
-    f32* __restrict__ w113_w_1,
-    i64 w114_w_1_count,
-    f32* __restrict__ w115_w_2,
-    i64 w116_w_2_count,
-    f32* __restrict__ w117_w_3,
-    i64 w118_w_3_count,
-    const f32* __restrict__ w119_wd,
-    i64 w120_M,
-    i64 w121_n,
-    i64 w122_grid,
-    const f32* __restrict__ w123_clip_slot,
-    const f32* __restrict__ w124_clip_triple,
-    i64 w125_clip_floor,
-    const f32* __restrict__ w126_correction,
-    const f32* __restrict__ w127_g_0,
-    i64 w128_g_0_count,
-    const f32* __restrict__ w129_l1,
-    const f32* __restrict__ w130_lr,
-    f32* __restrict__ w131_m_0,
-    i64 w132_m_0_count,
-    const f32* __restrict__ w133_norm,
-    f32* __restrict__ w134_v_0,
-    i64 w135_v_0_count,
-    f32* __restrict__ w136_w_0,
-    i64 w137_w_0_count,
-    const f32* __restrict__ w138_wd,
-    i64 w139_M,
-    i64 w140_n,
-    i64 w141_grid) {
+    f32* __restrict__ w0_correction,
+    const i64* __restrict__ w1_t,
+    i64 w2_M,
+    i64 w3_grid,
+    const f32* __restrict__ w4_x_0,
+    i64 w5_x_0_count,
+    const f32* __restrict__ w6_x_1,
+    i64 w7_x_1_count,
+    const f32* __restrict__ w8_x_2,
+    i64 w9_x_2_count,
+    const f32* __restrict__ w10_x_3,
+    i64 w11_x_3_count,
+    const f32* __restrict__ w12_x_4,
+    i64 w13_x_4_count,
+    const f32* __restrict__ w14_x_5,
+    i64 w15_x_5_count,
+    const f32* __restrict__ w16_x_6,
+    i64 w17_x_6_count,
+    const f32* __restrict__ w18_x_7,
+    i64 w19_x_7_count,
+    const f32* __restrict__ w20_x_8,
+    i64 w21_x_8_count,
+    const f32* __restrict__ w22_x_9,
+    i64 w23_x_9_count,
+    const f32* __restrict__ w24_x_10,
+    i64 w25_x_10_count,
+    const f32* __restrict__ w26_x_11,
+    i64 w27_x_11_count,
+    f32* __restrict__ w28_y,
+    i64 w29_n,
+    u8* __restrict__ w30_partials,
+    u32* __restrict__ w31_ticket,
+    i64 w32_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 0
-  if (at < w7_grid) {
-    Block<256> block(at, w7_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
-        w2_y,
-        w3_n,
-        w4_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
-    return;
-  }
-  at -= w7_grid;
-  // p99_abs, pass 0
-  if (at < w15_grid) {
-    Block<256> block(at, w15_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
-        w10_y,
-        w11_n,
-        w12_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
-    return;
-  }
-  at -= w15_grid;
-  // p99_abs, pass 0
-  if (at < w23_grid) {
-    Block<256> block(at, w23_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
-        w18_y,
-        w19_n,
-        w20_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w21_partials, w22_ticket, a0);
-    return;
-  }
-  at -= w23_grid;
-  // p99_abs, pass 0
-  if (at < w31_grid) {
-    Block<256> block(at, w31_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w24_x_0}, {w25_x_0_count}},
-        w26_y,
-        w27_n,
-        w28_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w29_partials, w30_ticket, a0);
-    return;
-  }
-  at -= w31_grid;
-  // p99_abs, pass 0
-  if (at < w39_grid) {
-    Block<256> block(at, w39_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w32_x_0}, {w33_x_0_count}},
-        w34_y,
-        w35_n,
-        w36_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w37_partials, w38_ticket, a0);
-    return;
-  }
-  at -= w39_grid;
-  // p99_abs, pass 0
-  if (at < w47_grid) {
-    Block<256> block(at, w47_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w40_x_0}, {w41_x_0_count}},
-        w42_y,
-        w43_n,
-        w44_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w45_partials, w46_ticket, a0);
-    return;
-  }
-  at -= w47_grid;
-  // p99_abs, pass 0
-  if (at < w55_grid) {
-    Block<256> block(at, w55_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w48_x_0}, {w49_x_0_count}},
-        w50_y,
-        w51_n,
-        w52_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w53_partials, w54_ticket, a0);
-    return;
-  }
-  at -= w55_grid;
-  // p99_abs, pass 0
-  if (at < w63_grid) {
-    Block<256> block(at, w63_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w56_x_0}, {w57_x_0_count}},
-        w58_y,
-        w59_n,
-        w60_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w61_partials, w62_ticket, a0);
-    return;
-  }
-  at -= w63_grid;
-  // p99_abs, pass 0
-  if (at < w71_grid) {
-    Block<256> block(at, w71_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w64_x_0}, {w65_x_0_count}},
-        w66_y,
-        w67_n,
-        w68_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w69_partials, w70_ticket, a0);
-    return;
-  }
-  at -= w71_grid;
-  // p99_abs, pass 0
-  if (at < w79_grid) {
-    Block<256> block(at, w79_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w72_x_0}, {w73_x_0_count}},
-        w74_y,
-        w75_n,
-        w76_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w77_partials, w78_ticket, a0);
-    return;
-  }
-  at -= w79_grid;
-  // adamw
-  if (at < w122_grid) {
-    Block<256> block(at, w122_grid, shared);
-    k_adamw::body<256, 4, 4, 4, 4>(
+  // beta_correction
+  if (at < w3_grid) {
+    if (threadIdx.x >= 32) return;
+    Block<32> block(at, w3_grid, shared);
+    k_beta_correction::body<32>(
         block,
-        Bound(w80_clip_slot, w81_clip_triple, w82_clip_floor),
-        w83_correction,
-        Many<In<f32>, 4>{{w84_g_0, w86_g_1, w88_g_2, w90_g_3}, {w85_g_0_count, w87_g_1_count, w89_g_2_count, w91_g_3_count}},
-        w92_l1,
-        w93_lr,
-        Many<Update<f32>, 4>{{w94_m_0, w96_m_1, w98_m_2, w100_m_3}, {w95_m_0_count, w97_m_1_count, w99_m_2_count, w101_m_3_count}},
-        w102_norm,
-        Many<Update<f32>, 4>{{w103_v_0, w105_v_1, w107_v_2, w109_v_3}, {w104_v_0_count, w106_v_1_count, w108_v_2_count, w110_v_3_count}},
-        Many<Update<f32>, 4>{{w111_w_0, w113_w_1, w115_w_2, w117_w_3}, {w112_w_0_count, w114_w_1_count, w116_w_2_count, w118_w_3_count}},
-        w119_wd,
-        w120_M,
-        w121_n);
+        w0_correction,
+        Counter(w1_t),
+        w2_M);
     return;
   }
-  at -= w122_grid;
-  // adamw
-  if (at < w141_grid) {
-    Block<256> block(at, w141_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
-        block,
-        Bound(w123_clip_slot, w124_clip_triple, w125_clip_floor),
-        w126_correction,
-        Many<In<f32>, 1>{{w127_g_0}, {w128_g_0_count}},
-        w129_l1,
-        w130_lr,
-        Many<Update<f32>, 1>{{w131_m_0}, {w132_m_0_count}},
-        w133_norm,
-        Many<Update<f32>, 1>{{w134_v_0}, {w135_v_0_count}},
-        Many<Update<f32>, 1>{{w136_w_0}, {w137_w_0_count}},
-        w138_wd,
-        w139_M,
-        w140_n);
+  at -= w3_grid;
+  // l2_norm
+  if (at < w32_grid) {
+    Block<256> block(at, w32_grid, shared);
+    const k_l2_norm::Args<12> a0{
+        Many<In<f32>, 12>{{w4_x_0, w6_x_1, w8_x_2, w10_x_3, w12_x_4, w14_x_5, w16_x_6, w18_x_7, w20_x_8, w22_x_9, w24_x_10, w26_x_11}, {w5_x_0_count, w7_x_1_count, w9_x_2_count, w11_x_3_count, w13_x_4_count, w15_x_5_count, w17_x_6_count, w19_x_7_count, w21_x_8_count, w23_x_9_count, w25_x_10_count, w27_x_11_count}},
+        w28_y,
+        w29_n,
+        nullptr};
+    statistics<256, k_l2_norm::Pass0>(block, a0.x, w30_partials, w31_ticket, a0);
     return;
   }
 }
@@ -327,152 +82,25 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_36(
 extern "C" void train_fused_36(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
-            w.out<f32>(2),
-            w.integer(3),
-            w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
-      });
-  start += w.integer(7);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
-            w.out<f32>(10),
-            w.integer(11),
-            w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
-      });
-  start += w.integer(15);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
-            w.out<f32>(18),
-            w.integer(19),
-            w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
-      });
-  start += w.integer(23);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
-            w.out<f32>(26),
-            w.integer(27),
-            w.pointer<u32>(28)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
-      });
-  start += w.integer(31);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(39), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(32)}, {w.integer(33)}},
-            w.out<f32>(34),
-            w.integer(35),
-            w.pointer<u32>(36)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(37), w.pointer<u32>(38), a0);
-      });
-  start += w.integer(39);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(47), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
-            w.out<f32>(42),
-            w.integer(43),
-            w.pointer<u32>(44)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(45), w.pointer<u32>(46), a0);
-      });
-  start += w.integer(47);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(55), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}},
-            w.out<f32>(50),
-            w.integer(51),
-            w.pointer<u32>(52)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(53), w.pointer<u32>(54), a0);
-      });
-  start += w.integer(55);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(63), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(56)}, {w.integer(57)}},
-            w.out<f32>(58),
-            w.integer(59),
-            w.pointer<u32>(60)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(61), w.pointer<u32>(62), a0);
-      });
-  start += w.integer(63);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(71), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(64)}, {w.integer(65)}},
-            w.out<f32>(66),
-            w.integer(67),
-            w.pointer<u32>(68)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(69), w.pointer<u32>(70), a0);
-      });
-  start += w.integer(71);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(79), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(72)}, {w.integer(73)}},
-            w.out<f32>(74),
-            w.integer(75),
-            w.pointer<u32>(76)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(77), w.pointer<u32>(78), a0);
-      });
-  start += w.integer(79);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(122), 0, [&](auto& block) {
-        k_adamw::body<256, 4, 4, 4, 4>(
+  // beta_correction
+  host::run_blocks<32, host::Threads::loop>(
+      first_block, last_block, start, w.integer(3), 0, [&](auto& block) {
+        k_beta_correction::body<32>(
             block,
-            w.bound(80),
-            w.in<f32>(83),
-            Many<In<f32>, 4>{{w.in<f32>(84), w.in<f32>(86), w.in<f32>(88), w.in<f32>(90)}, {w.integer(85), w.integer(87), w.integer(89), w.integer(91)}},
-            w.in<f32>(92),
-            w.in<f32>(93),
-            Many<Update<f32>, 4>{{w.update<f32>(94), w.update<f32>(96), w.update<f32>(98), w.update<f32>(100)}, {w.integer(95), w.integer(97), w.integer(99), w.integer(101)}},
-            w.in<f32>(102),
-            Many<Update<f32>, 4>{{w.update<f32>(103), w.update<f32>(105), w.update<f32>(107), w.update<f32>(109)}, {w.integer(104), w.integer(106), w.integer(108), w.integer(110)}},
-            Many<Update<f32>, 4>{{w.update<f32>(111), w.update<f32>(113), w.update<f32>(115), w.update<f32>(117)}, {w.integer(112), w.integer(114), w.integer(116), w.integer(118)}},
-            w.in<f32>(119),
-            w.integer(120),
-            w.integer(121));
+            w.update<f32>(0),
+            w.counter(1),
+            w.integer(2));
       });
-  start += w.integer(122);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(141), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
-            block,
-            w.bound(123),
-            w.in<f32>(126),
-            Many<In<f32>, 1>{{w.in<f32>(127)}, {w.integer(128)}},
-            w.in<f32>(129),
-            w.in<f32>(130),
-            Many<Update<f32>, 1>{{w.update<f32>(131)}, {w.integer(132)}},
-            w.in<f32>(133),
-            Many<Update<f32>, 1>{{w.update<f32>(134)}, {w.integer(135)}},
-            Many<Update<f32>, 1>{{w.update<f32>(136)}, {w.integer(137)}},
-            w.in<f32>(138),
-            w.integer(139),
-            w.integer(140));
+  start += w.integer(3);
+  // l2_norm
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(32), sizeof(StatisticsShared<256, k_l2_norm::Pass0>), [&](auto& block) {
+        const k_l2_norm::Args<12> a0{
+            Many<In<f32>, 12>{{w.in<f32>(4), w.in<f32>(6), w.in<f32>(8), w.in<f32>(10), w.in<f32>(12), w.in<f32>(14), w.in<f32>(16), w.in<f32>(18), w.in<f32>(20), w.in<f32>(22), w.in<f32>(24), w.in<f32>(26)}, {w.integer(5), w.integer(7), w.integer(9), w.integer(11), w.integer(13), w.integer(15), w.integer(17), w.integer(19), w.integer(21), w.integer(23), w.integer(25), w.integer(27)}},
+            w.out<f32>(28),
+            w.integer(29),
+            nullptr};
+        statistics<256, k_l2_norm::Pass0>(block, a0.x, w.pointer<u8>(30), w.pointer<u32>(31), a0);
       });
 }
 #endif

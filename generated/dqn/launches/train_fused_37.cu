@@ -4,21 +4,9 @@
 
 #include "../layout.cuh"
 #include "../kernels/adamw.cuh"
-#include "../kernels/decay_rate.cuh"
-#include "../kernels/l1_lambda.cuh"
-#include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_37 {
-
-FH_DEVICE constexpr i64 shared_bytes() {
-  i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>);
-  return bytes;
-}
-static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
-static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_37(
@@ -41,83 +29,83 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_37(
     i64 w16_M,
     i64 w17_n,
     i64 w18_grid,
-    const f32* __restrict__ w19_g_0,
-    i64 w20_g_0_count,
-    const f32* __restrict__ w21_w_0,
-    i64 w22_w_0_count,
-    f32* __restrict__ w23_y,
-    i64 w24_n,
-    const f32* __restrict__ w25_g_0,
-    i64 w26_g_0_count,
-    const f32* __restrict__ w27_w_0,
-    i64 w28_w_0_count,
-    f32* __restrict__ w29_y,
-    i64 w30_n,
-    const f32* __restrict__ w31_x_0,
-    i64 w32_x_0_count,
-    f32* __restrict__ w33_y,
-    i64 w34_n,
-    u32* __restrict__ w35_carry,
-    u8* __restrict__ w36_partials,
-    u32* __restrict__ w37_ticket,
-    i64 w38_grid,
-    const f32* __restrict__ w39_g_0,
-    i64 w40_g_0_count,
-    const f32* __restrict__ w41_w_0,
-    i64 w42_w_0_count,
-    f32* __restrict__ w43_y,
-    i64 w44_n,
-    const f32* __restrict__ w45_x_0,
-    i64 w46_x_0_count,
-    f32* __restrict__ w47_y,
-    i64 w48_n,
-    u32* __restrict__ w49_carry,
-    u8* __restrict__ w50_partials,
-    u32* __restrict__ w51_ticket,
-    i64 w52_grid,
-    const f32* __restrict__ w53_g_0,
-    i64 w54_g_0_count,
-    const f32* __restrict__ w55_w_0,
-    i64 w56_w_0_count,
-    f32* __restrict__ w57_y,
-    i64 w58_n,
-    const f32* __restrict__ w59_x_0,
-    i64 w60_x_0_count,
-    f32* __restrict__ w61_y,
-    i64 w62_n,
-    u32* __restrict__ w63_carry,
-    u8* __restrict__ w64_partials,
-    u32* __restrict__ w65_ticket,
-    i64 w66_grid,
-    const f32* __restrict__ w67_g_0,
-    i64 w68_g_0_count,
-    const f32* __restrict__ w69_w_0,
-    i64 w70_w_0_count,
-    f32* __restrict__ w71_y,
-    i64 w72_n,
-    const f32* __restrict__ w73_x_0,
-    i64 w74_x_0_count,
-    f32* __restrict__ w75_y,
-    i64 w76_n,
-    u32* __restrict__ w77_carry,
-    u8* __restrict__ w78_partials,
-    u32* __restrict__ w79_ticket,
-    i64 w80_grid,
-    const f32* __restrict__ w81_g_0,
-    i64 w82_g_0_count,
-    const f32* __restrict__ w83_w_0,
-    i64 w84_w_0_count,
-    f32* __restrict__ w85_y,
-    i64 w86_n,
-    const f32* __restrict__ w87_x_0,
-    i64 w88_x_0_count,
-    f32* __restrict__ w89_y,
-    i64 w90_n,
-    u32* __restrict__ w91_carry,
-    u8* __restrict__ w92_partials,
-    u32* __restrict__ w93_ticket,
+    const f32* __restrict__ w19_clip_slot,
+    const f32* __restrict__ w20_clip_triple,
+    i64 w21_clip_floor,
+    const f32* __restrict__ w22_correction,
+    const f32* __restrict__ w23_g_0,
+    i64 w24_g_0_count,
+    const f32* __restrict__ w25_l1,
+    const f32* __restrict__ w26_lr,
+    f32* __restrict__ w27_m_0,
+    i64 w28_m_0_count,
+    const f32* __restrict__ w29_norm,
+    f32* __restrict__ w30_v_0,
+    i64 w31_v_0_count,
+    f32* __restrict__ w32_w_0,
+    i64 w33_w_0_count,
+    const f32* __restrict__ w34_wd,
+    i64 w35_M,
+    i64 w36_n,
+    i64 w37_grid,
+    const f32* __restrict__ w38_clip_slot,
+    const f32* __restrict__ w39_clip_triple,
+    i64 w40_clip_floor,
+    const f32* __restrict__ w41_correction,
+    const f32* __restrict__ w42_g_0,
+    i64 w43_g_0_count,
+    const f32* __restrict__ w44_l1,
+    const f32* __restrict__ w45_lr,
+    f32* __restrict__ w46_m_0,
+    i64 w47_m_0_count,
+    const f32* __restrict__ w48_norm,
+    f32* __restrict__ w49_v_0,
+    i64 w50_v_0_count,
+    f32* __restrict__ w51_w_0,
+    i64 w52_w_0_count,
+    const f32* __restrict__ w53_wd,
+    i64 w54_M,
+    i64 w55_n,
+    i64 w56_grid,
+    const f32* __restrict__ w57_clip_slot,
+    const f32* __restrict__ w58_clip_triple,
+    i64 w59_clip_floor,
+    const f32* __restrict__ w60_correction,
+    const f32* __restrict__ w61_g_0,
+    i64 w62_g_0_count,
+    const f32* __restrict__ w63_l1,
+    const f32* __restrict__ w64_lr,
+    f32* __restrict__ w65_m_0,
+    i64 w66_m_0_count,
+    const f32* __restrict__ w67_norm,
+    f32* __restrict__ w68_v_0,
+    i64 w69_v_0_count,
+    f32* __restrict__ w70_w_0,
+    i64 w71_w_0_count,
+    const f32* __restrict__ w72_wd,
+    i64 w73_M,
+    i64 w74_n,
+    i64 w75_grid,
+    const f32* __restrict__ w76_clip_slot,
+    const f32* __restrict__ w77_clip_triple,
+    i64 w78_clip_floor,
+    const f32* __restrict__ w79_correction,
+    const f32* __restrict__ w80_g_0,
+    i64 w81_g_0_count,
+    const f32* __restrict__ w82_l1,
+    const f32* __restrict__ w83_lr,
+    f32* __restrict__ w84_m_0,
+    i64 w85_m_0_count,
+    const f32* __restrict__ w86_norm,
+    f32* __restrict__ w87_v_0,
+    i64 w88_v_0_count,
+    f32* __restrict__ w89_w_0,
+    i64 w90_w_0_count,
+    const f32* __restrict__ w91_wd,
+    i64 w92_M,
+    i64 w93_n,
     i64 w94_grid) {
-  __shared__ alignas(16) unsigned char shared[shared_bytes()];
+  unsigned char* const shared = nullptr;
   i64 at = blockIdx.x;
   // adamw
   if (at < w18_grid) {
@@ -139,99 +127,83 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_37(
     return;
   }
   at -= w18_grid;
-  // l1_lambda + decay_rate + p99_abs
-  if (at < w38_grid) {
-    Block<256> block(at, w38_grid, shared);
-    const k_l1_lambda::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w19_g_0}, {w20_g_0_count}},
-        Many<In<f32>, 1>{{w21_w_0}, {w22_w_0_count}},
-        w23_y,
-        w24_n,
-        nullptr};
-    const k_decay_rate::Args<1, 1> a1{
-        Many<In<f32>, 1>{{w25_g_0}, {w26_g_0_count}},
-        Many<In<f32>, 1>{{w27_w_0}, {w28_w_0_count}},
-        w29_y,
-        w30_n,
-        nullptr};
-    const k_p99_abs::Args<1> a2{
-        Many<In<f32>, 1>{{w31_x_0}, {w32_x_0_count}},
-        w33_y,
-        w34_n,
-        w35_carry};
-    statistics<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w36_partials, w37_ticket, a0, a1, a2);
+  // adamw
+  if (at < w37_grid) {
+    Block<256> block(at, w37_grid, shared);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w19_clip_slot, w20_clip_triple, w21_clip_floor),
+        w22_correction,
+        Many<In<f32>, 1>{{w23_g_0}, {w24_g_0_count}},
+        w25_l1,
+        w26_lr,
+        Many<Update<f32>, 1>{{w27_m_0}, {w28_m_0_count}},
+        w29_norm,
+        Many<Update<f32>, 1>{{w30_v_0}, {w31_v_0_count}},
+        Many<Update<f32>, 1>{{w32_w_0}, {w33_w_0_count}},
+        w34_wd,
+        w35_M,
+        w36_n);
     return;
   }
-  at -= w38_grid;
-  // decay_rate + p99_abs
-  if (at < w52_grid) {
-    Block<256> block(at, w52_grid, shared);
-    const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w39_g_0}, {w40_g_0_count}},
-        Many<In<f32>, 1>{{w41_w_0}, {w42_w_0_count}},
-        w43_y,
-        w44_n,
-        nullptr};
-    const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w45_x_0}, {w46_x_0_count}},
-        w47_y,
-        w48_n,
-        w49_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w50_partials, w51_ticket, a0, a1);
+  at -= w37_grid;
+  // adamw
+  if (at < w56_grid) {
+    Block<256> block(at, w56_grid, shared);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w38_clip_slot, w39_clip_triple, w40_clip_floor),
+        w41_correction,
+        Many<In<f32>, 1>{{w42_g_0}, {w43_g_0_count}},
+        w44_l1,
+        w45_lr,
+        Many<Update<f32>, 1>{{w46_m_0}, {w47_m_0_count}},
+        w48_norm,
+        Many<Update<f32>, 1>{{w49_v_0}, {w50_v_0_count}},
+        Many<Update<f32>, 1>{{w51_w_0}, {w52_w_0_count}},
+        w53_wd,
+        w54_M,
+        w55_n);
     return;
   }
-  at -= w52_grid;
-  // decay_rate + p99_abs
-  if (at < w66_grid) {
-    Block<256> block(at, w66_grid, shared);
-    const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w53_g_0}, {w54_g_0_count}},
-        Many<In<f32>, 1>{{w55_w_0}, {w56_w_0_count}},
-        w57_y,
-        w58_n,
-        nullptr};
-    const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w59_x_0}, {w60_x_0_count}},
-        w61_y,
-        w62_n,
-        w63_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w64_partials, w65_ticket, a0, a1);
+  at -= w56_grid;
+  // adamw
+  if (at < w75_grid) {
+    Block<256> block(at, w75_grid, shared);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w57_clip_slot, w58_clip_triple, w59_clip_floor),
+        w60_correction,
+        Many<In<f32>, 1>{{w61_g_0}, {w62_g_0_count}},
+        w63_l1,
+        w64_lr,
+        Many<Update<f32>, 1>{{w65_m_0}, {w66_m_0_count}},
+        w67_norm,
+        Many<Update<f32>, 1>{{w68_v_0}, {w69_v_0_count}},
+        Many<Update<f32>, 1>{{w70_w_0}, {w71_w_0_count}},
+        w72_wd,
+        w73_M,
+        w74_n);
     return;
   }
-  at -= w66_grid;
-  // decay_rate + p99_abs
-  if (at < w80_grid) {
-    Block<256> block(at, w80_grid, shared);
-    const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w67_g_0}, {w68_g_0_count}},
-        Many<In<f32>, 1>{{w69_w_0}, {w70_w_0_count}},
-        w71_y,
-        w72_n,
-        nullptr};
-    const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w73_x_0}, {w74_x_0_count}},
-        w75_y,
-        w76_n,
-        w77_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w78_partials, w79_ticket, a0, a1);
-    return;
-  }
-  at -= w80_grid;
-  // decay_rate + p99_abs
+  at -= w75_grid;
+  // adamw
   if (at < w94_grid) {
     Block<256> block(at, w94_grid, shared);
-    const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w81_g_0}, {w82_g_0_count}},
-        Many<In<f32>, 1>{{w83_w_0}, {w84_w_0_count}},
-        w85_y,
-        w86_n,
-        nullptr};
-    const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w87_x_0}, {w88_x_0_count}},
-        w89_y,
-        w90_n,
-        w91_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w92_partials, w93_ticket, a0, a1);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w76_clip_slot, w77_clip_triple, w78_clip_floor),
+        w79_correction,
+        Many<In<f32>, 1>{{w80_g_0}, {w81_g_0_count}},
+        w82_l1,
+        w83_lr,
+        Many<Update<f32>, 1>{{w84_m_0}, {w85_m_0_count}},
+        w86_norm,
+        Many<Update<f32>, 1>{{w87_v_0}, {w88_v_0_count}},
+        Many<Update<f32>, 1>{{w89_w_0}, {w90_w_0_count}},
+        w91_wd,
+        w92_M,
+        w93_n);
     return;
   }
 }
@@ -258,95 +230,80 @@ extern "C" void train_fused_37(const u64* words, const i64* counts, i64 first_bl
             w.integer(17));
       });
   start += w.integer(18);
-  // l1_lambda + decay_rate + p99_abs
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(38), sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_l1_lambda::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(19)}, {w.integer(20)}},
-            Many<In<f32>, 1>{{w.in<f32>(21)}, {w.integer(22)}},
-            w.out<f32>(23),
-            w.integer(24),
-            nullptr};
-        const k_decay_rate::Args<1, 1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(25)}, {w.integer(26)}},
-            Many<In<f32>, 1>{{w.in<f32>(27)}, {w.integer(28)}},
-            w.out<f32>(29),
-            w.integer(30),
-            nullptr};
-        const k_p99_abs::Args<1> a2{
-            Many<In<f32>, 1>{{w.in<f32>(31)}, {w.integer(32)}},
-            w.out<f32>(33),
-            w.integer(34),
-            w.pointer<u32>(35)};
-        statistics<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(36), w.pointer<u32>(37), a0, a1, a2);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(37), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(19),
+            w.in<f32>(22),
+            Many<In<f32>, 1>{{w.in<f32>(23)}, {w.integer(24)}},
+            w.in<f32>(25),
+            w.in<f32>(26),
+            Many<Update<f32>, 1>{{w.update<f32>(27)}, {w.integer(28)}},
+            w.in<f32>(29),
+            Many<Update<f32>, 1>{{w.update<f32>(30)}, {w.integer(31)}},
+            Many<Update<f32>, 1>{{w.update<f32>(32)}, {w.integer(33)}},
+            w.in<f32>(34),
+            w.integer(35),
+            w.integer(36));
       });
-  start += w.integer(38);
-  // decay_rate + p99_abs
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(52), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(39)}, {w.integer(40)}},
-            Many<In<f32>, 1>{{w.in<f32>(41)}, {w.integer(42)}},
-            w.out<f32>(43),
-            w.integer(44),
-            nullptr};
-        const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(45)}, {w.integer(46)}},
-            w.out<f32>(47),
-            w.integer(48),
-            w.pointer<u32>(49)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(50), w.pointer<u32>(51), a0, a1);
+  start += w.integer(37);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(56), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(38),
+            w.in<f32>(41),
+            Many<In<f32>, 1>{{w.in<f32>(42)}, {w.integer(43)}},
+            w.in<f32>(44),
+            w.in<f32>(45),
+            Many<Update<f32>, 1>{{w.update<f32>(46)}, {w.integer(47)}},
+            w.in<f32>(48),
+            Many<Update<f32>, 1>{{w.update<f32>(49)}, {w.integer(50)}},
+            Many<Update<f32>, 1>{{w.update<f32>(51)}, {w.integer(52)}},
+            w.in<f32>(53),
+            w.integer(54),
+            w.integer(55));
       });
-  start += w.integer(52);
-  // decay_rate + p99_abs
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(66), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(53)}, {w.integer(54)}},
-            Many<In<f32>, 1>{{w.in<f32>(55)}, {w.integer(56)}},
-            w.out<f32>(57),
-            w.integer(58),
-            nullptr};
-        const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(59)}, {w.integer(60)}},
-            w.out<f32>(61),
-            w.integer(62),
-            w.pointer<u32>(63)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(64), w.pointer<u32>(65), a0, a1);
+  start += w.integer(56);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(75), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(57),
+            w.in<f32>(60),
+            Many<In<f32>, 1>{{w.in<f32>(61)}, {w.integer(62)}},
+            w.in<f32>(63),
+            w.in<f32>(64),
+            Many<Update<f32>, 1>{{w.update<f32>(65)}, {w.integer(66)}},
+            w.in<f32>(67),
+            Many<Update<f32>, 1>{{w.update<f32>(68)}, {w.integer(69)}},
+            Many<Update<f32>, 1>{{w.update<f32>(70)}, {w.integer(71)}},
+            w.in<f32>(72),
+            w.integer(73),
+            w.integer(74));
       });
-  start += w.integer(66);
-  // decay_rate + p99_abs
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(80), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(67)}, {w.integer(68)}},
-            Many<In<f32>, 1>{{w.in<f32>(69)}, {w.integer(70)}},
-            w.out<f32>(71),
-            w.integer(72),
-            nullptr};
-        const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(73)}, {w.integer(74)}},
-            w.out<f32>(75),
-            w.integer(76),
-            w.pointer<u32>(77)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(78), w.pointer<u32>(79), a0, a1);
-      });
-  start += w.integer(80);
-  // decay_rate + p99_abs
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(94), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(81)}, {w.integer(82)}},
-            Many<In<f32>, 1>{{w.in<f32>(83)}, {w.integer(84)}},
-            w.out<f32>(85),
-            w.integer(86),
-            nullptr};
-        const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(87)}, {w.integer(88)}},
-            w.out<f32>(89),
-            w.integer(90),
-            w.pointer<u32>(91)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(92), w.pointer<u32>(93), a0, a1);
+  start += w.integer(75);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(94), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(76),
+            w.in<f32>(79),
+            Many<In<f32>, 1>{{w.in<f32>(80)}, {w.integer(81)}},
+            w.in<f32>(82),
+            w.in<f32>(83),
+            Many<Update<f32>, 1>{{w.update<f32>(84)}, {w.integer(85)}},
+            w.in<f32>(86),
+            Many<Update<f32>, 1>{{w.update<f32>(87)}, {w.integer(88)}},
+            Many<Update<f32>, 1>{{w.update<f32>(89)}, {w.integer(90)}},
+            w.in<f32>(91),
+            w.integer(92),
+            w.integer(93));
       });
 }
 #endif

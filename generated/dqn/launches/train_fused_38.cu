@@ -3,6 +3,7 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
+#include "../kernels/adamw.cuh"
 #include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
@@ -10,7 +11,6 @@ namespace entry_train_fused_38 {
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
   return bytes;
 }
@@ -77,53 +77,93 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
     i64 w55_grid,
     const f32* __restrict__ w56_x_0,
     i64 w57_x_0_count,
-    const f32* __restrict__ w58_x_1,
-    i64 w59_x_1_count,
-    const f32* __restrict__ w60_x_2,
-    i64 w61_x_2_count,
-    const f32* __restrict__ w62_x_3,
-    i64 w63_x_3_count,
-    f32* __restrict__ w64_y,
-    i64 w65_n,
-    u32* __restrict__ w66_carry,
-    u8* __restrict__ w67_partials,
-    u32* __restrict__ w68_ticket,
-    i64 w69_grid,
-    const f32* __restrict__ w70_x_0,
-    i64 w71_x_0_count,
-    f32* __restrict__ w72_y,
-    i64 w73_n,
-    u32* __restrict__ w74_carry,
-    u8* __restrict__ w75_partials,
-    u32* __restrict__ w76_ticket,
-    i64 w77_grid,
-    const f32* __restrict__ w78_x_0,
-    i64 w79_x_0_count,
-    f32* __restrict__ w80_y,
-    i64 w81_n,
-    u32* __restrict__ w82_carry,
-    u8* __restrict__ w83_partials,
-    u32* __restrict__ w84_ticket,
-    i64 w85_grid,
-    const f32* __restrict__ w86_x_0,
-    i64 w87_x_0_count,
-    f32* __restrict__ w88_y,
-    i64 w89_n,
-    u32* __restrict__ w90_carry,
-    u8* __restrict__ w91_partials,
-    u32* __restrict__ w92_ticket,
-    i64 w93_grid,
-    const f32* __restrict__ w94_x_0,
-    i64 w95_x_0_count,
-    f32* __restrict__ w96_y,
-    i64 w97_n,
-    u32* __restrict__ w98_carry,
-    u8* __restrict__ w99_partials,
-    u32* __restrict__ w100_ticket,
-    i64 w101_grid) {
+    f32* __restrict__ w58_y,
+    i64 w59_n,
+    u32* __restrict__ w60_carry,
+    u8* __restrict__ w61_partials,
+    u32* __restrict__ w62_ticket,
+    i64 w63_grid,
+    const f32* __restrict__ w64_x_0,
+    i64 w65_x_0_count,
+    f32* __restrict__ w66_y,
+    i64 w67_n,
+    u32* __restrict__ w68_carry,
+    u8* __restrict__ w69_partials,
+    u32* __restrict__ w70_ticket,
+    i64 w71_grid,
+    const f32* __restrict__ w72_x_0,
+    i64 w73_x_0_count,
+    f32* __restrict__ w74_y,
+    i64 w75_n,
+    u32* __restrict__ w76_carry,
+    u8* __restrict__ w77_partials,
+    u32* __restrict__ w78_ticket,
+    i64 w79_grid,
+    const f32* __restrict__ w80_clip_slot,
+    const f32* __restrict__ w81_clip_triple,
+    i64 w82_clip_floor,
+    const f32* __restrict__ w83_correction,
+    const f32* __restrict__ w84_g_0,
+    i64 w85_g_0_count,
+    const f32* __restrict__ w86_g_1,
+    i64 w87_g_1_count,
+    const f32* __restrict__ w88_g_2,
+    i64 w89_g_2_count,
+    const f32* __restrict__ w90_g_3,
+    i64 w91_g_3_count,
+    const f32* __restrict__ w92_l1,
+    const f32* __restrict__ w93_lr,
+    f32* __restrict__ w94_m_0,
+    i64 w95_m_0_count,
+    f32* __restrict__ w96_m_1,
+    i64 w97_m_1_count,
+    f32* __restrict__ w98_m_2,
+    i64 w99_m_2_count,
+    f32* __restrict__ w100_m_3,
+    i64 w101_m_3_count,
+    const f32* __restrict__ w102_norm,
+    f32* __restrict__ w103_v_0,
+    i64 w104_v_0_count,
+    f32* __restrict__ w105_v_1,
+    i64 w106_v_1_count,
+    f32* __restrict__ w107_v_2,
+    i64 w108_v_2_count,
+    f32* __restrict__ w109_v_3,
+    i64 w110_v_3_count,
+    f32* __restrict__ w111_w_0,
+    i64 w112_w_0_count,
+    f32* __restrict__ w113_w_1,
+    i64 w114_w_1_count,
+    f32* __restrict__ w115_w_2,
+    i64 w116_w_2_count,
+    f32* __restrict__ w117_w_3,
+    i64 w118_w_3_count,
+    const f32* __restrict__ w119_wd,
+    i64 w120_M,
+    i64 w121_n,
+    i64 w122_grid,
+    const f32* __restrict__ w123_clip_slot,
+    const f32* __restrict__ w124_clip_triple,
+    i64 w125_clip_floor,
+    const f32* __restrict__ w126_correction,
+    const f32* __restrict__ w127_g_0,
+    i64 w128_g_0_count,
+    const f32* __restrict__ w129_l1,
+    const f32* __restrict__ w130_lr,
+    f32* __restrict__ w131_m_0,
+    i64 w132_m_0_count,
+    const f32* __restrict__ w133_norm,
+    f32* __restrict__ w134_v_0,
+    i64 w135_v_0_count,
+    f32* __restrict__ w136_w_0,
+    i64 w137_w_0_count,
+    const f32* __restrict__ w138_wd,
+    i64 w139_M,
+    i64 w140_n,
+    i64 w141_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -131,11 +171,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -143,11 +183,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w10_y,
         w11_n,
         w12_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
   at -= w15_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w23_grid) {
     Block<256> block(at, w23_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -155,11 +195,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w18_y,
         w19_n,
         w20_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
   at -= w23_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w31_grid) {
     Block<256> block(at, w31_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -167,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w26_y,
         w27_n,
         w28_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w29_partials, w30_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w29_partials, w30_ticket, a0);
     return;
   }
   at -= w31_grid;
@@ -195,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
     return;
   }
   at -= w47_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w55_grid) {
     Block<256> block(at, w55_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -203,67 +243,83 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
         w50_y,
         w51_n,
         w52_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w53_partials, w54_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w53_partials, w54_ticket, a0);
     return;
   }
   at -= w55_grid;
   // p99_abs, pass 0
-  if (at < w69_grid) {
-    Block<256> block(at, w69_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w56_x_0, w58_x_1, w60_x_2, w62_x_3}, {w57_x_0_count, w59_x_1_count, w61_x_2_count, w63_x_3_count}},
-        w64_y,
-        w65_n,
-        w66_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w67_partials, w68_ticket, a0);
+  if (at < w63_grid) {
+    Block<256> block(at, w63_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w56_x_0}, {w57_x_0_count}},
+        w58_y,
+        w59_n,
+        w60_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w61_partials, w62_ticket, a0);
     return;
   }
-  at -= w69_grid;
-  // p99_abs, pass 1
-  if (at < w77_grid) {
-    Block<256> block(at, w77_grid, shared);
+  at -= w63_grid;
+  // p99_abs, pass 0
+  if (at < w71_grid) {
+    Block<256> block(at, w71_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w70_x_0}, {w71_x_0_count}},
-        w72_y,
-        w73_n,
-        w74_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w75_partials, w76_ticket, a0);
+        Many<In<f32>, 1>{{w64_x_0}, {w65_x_0_count}},
+        w66_y,
+        w67_n,
+        w68_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w69_partials, w70_ticket, a0);
     return;
   }
-  at -= w77_grid;
-  // p99_abs, pass 1
-  if (at < w85_grid) {
-    Block<256> block(at, w85_grid, shared);
+  at -= w71_grid;
+  // p99_abs, pass 0
+  if (at < w79_grid) {
+    Block<256> block(at, w79_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w78_x_0}, {w79_x_0_count}},
-        w80_y,
-        w81_n,
-        w82_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w83_partials, w84_ticket, a0);
+        Many<In<f32>, 1>{{w72_x_0}, {w73_x_0_count}},
+        w74_y,
+        w75_n,
+        w76_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w77_partials, w78_ticket, a0);
     return;
   }
-  at -= w85_grid;
-  // p99_abs, pass 1
-  if (at < w93_grid) {
-    Block<256> block(at, w93_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w86_x_0}, {w87_x_0_count}},
-        w88_y,
-        w89_n,
-        w90_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w91_partials, w92_ticket, a0);
+  at -= w79_grid;
+  // adamw
+  if (at < w122_grid) {
+    Block<256> block(at, w122_grid, shared);
+    k_adamw::body<256, 4, 4, 4, 4>(
+        block,
+        Bound(w80_clip_slot, w81_clip_triple, w82_clip_floor),
+        w83_correction,
+        Many<In<f32>, 4>{{w84_g_0, w86_g_1, w88_g_2, w90_g_3}, {w85_g_0_count, w87_g_1_count, w89_g_2_count, w91_g_3_count}},
+        w92_l1,
+        w93_lr,
+        Many<Update<f32>, 4>{{w94_m_0, w96_m_1, w98_m_2, w100_m_3}, {w95_m_0_count, w97_m_1_count, w99_m_2_count, w101_m_3_count}},
+        w102_norm,
+        Many<Update<f32>, 4>{{w103_v_0, w105_v_1, w107_v_2, w109_v_3}, {w104_v_0_count, w106_v_1_count, w108_v_2_count, w110_v_3_count}},
+        Many<Update<f32>, 4>{{w111_w_0, w113_w_1, w115_w_2, w117_w_3}, {w112_w_0_count, w114_w_1_count, w116_w_2_count, w118_w_3_count}},
+        w119_wd,
+        w120_M,
+        w121_n);
     return;
   }
-  at -= w93_grid;
-  // p99_abs, pass 1
-  if (at < w101_grid) {
-    Block<256> block(at, w101_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w94_x_0}, {w95_x_0_count}},
-        w96_y,
-        w97_n,
-        w98_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w99_partials, w100_ticket, a0);
+  at -= w122_grid;
+  // adamw
+  if (at < w141_grid) {
+    Block<256> block(at, w141_grid, shared);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w123_clip_slot, w124_clip_triple, w125_clip_floor),
+        w126_correction,
+        Many<In<f32>, 1>{{w127_g_0}, {w128_g_0_count}},
+        w129_l1,
+        w130_lr,
+        Many<Update<f32>, 1>{{w131_m_0}, {w132_m_0_count}},
+        w133_norm,
+        Many<Update<f32>, 1>{{w134_v_0}, {w135_v_0_count}},
+        Many<Update<f32>, 1>{{w136_w_0}, {w137_w_0_count}},
+        w138_wd,
+        w139_M,
+        w140_n);
     return;
   }
 }
@@ -271,48 +327,48 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_38(
 extern "C" void train_fused_38(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
             w.out<f32>(10),
             w.integer(11),
             w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
   start += w.integer(15);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
             w.out<f32>(18),
             w.integer(19),
             w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
   start += w.integer(23);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
             w.out<f32>(26),
             w.integer(27),
             w.pointer<u32>(28)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
       });
   start += w.integer(31);
   // p99_abs, pass 0
@@ -337,70 +393,86 @@ extern "C" void train_fused_38(const u64* words, const i64* counts, i64 first_bl
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(45), w.pointer<u32>(46), a0);
       });
   start += w.integer(47);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(55), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(55), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}},
             w.out<f32>(50),
             w.integer(51),
             w.pointer<u32>(52)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(53), w.pointer<u32>(54), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(53), w.pointer<u32>(54), a0);
       });
   start += w.integer(55);
   // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(69), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(56), w.in<f32>(58), w.in<f32>(60), w.in<f32>(62)}, {w.integer(57), w.integer(59), w.integer(61), w.integer(63)}},
-            w.out<f32>(64),
-            w.integer(65),
-            w.pointer<u32>(66)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(67), w.pointer<u32>(68), a0);
-      });
-  start += w.integer(69);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(77), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(63), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(70)}, {w.integer(71)}},
-            w.out<f32>(72),
-            w.integer(73),
-            w.pointer<u32>(74)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(75), w.pointer<u32>(76), a0);
+            Many<In<f32>, 1>{{w.in<f32>(56)}, {w.integer(57)}},
+            w.out<f32>(58),
+            w.integer(59),
+            w.pointer<u32>(60)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(61), w.pointer<u32>(62), a0);
       });
-  start += w.integer(77);
-  // p99_abs, pass 1
+  start += w.integer(63);
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(85), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(71), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(78)}, {w.integer(79)}},
-            w.out<f32>(80),
-            w.integer(81),
-            w.pointer<u32>(82)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(83), w.pointer<u32>(84), a0);
+            Many<In<f32>, 1>{{w.in<f32>(64)}, {w.integer(65)}},
+            w.out<f32>(66),
+            w.integer(67),
+            w.pointer<u32>(68)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(69), w.pointer<u32>(70), a0);
       });
-  start += w.integer(85);
-  // p99_abs, pass 1
+  start += w.integer(71);
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(93), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(79), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(86)}, {w.integer(87)}},
-            w.out<f32>(88),
-            w.integer(89),
-            w.pointer<u32>(90)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(91), w.pointer<u32>(92), a0);
+            Many<In<f32>, 1>{{w.in<f32>(72)}, {w.integer(73)}},
+            w.out<f32>(74),
+            w.integer(75),
+            w.pointer<u32>(76)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(77), w.pointer<u32>(78), a0);
       });
-  start += w.integer(93);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(101), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(94)}, {w.integer(95)}},
-            w.out<f32>(96),
-            w.integer(97),
-            w.pointer<u32>(98)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(99), w.pointer<u32>(100), a0);
+  start += w.integer(79);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(122), 0, [&](auto& block) {
+        k_adamw::body<256, 4, 4, 4, 4>(
+            block,
+            w.bound(80),
+            w.in<f32>(83),
+            Many<In<f32>, 4>{{w.in<f32>(84), w.in<f32>(86), w.in<f32>(88), w.in<f32>(90)}, {w.integer(85), w.integer(87), w.integer(89), w.integer(91)}},
+            w.in<f32>(92),
+            w.in<f32>(93),
+            Many<Update<f32>, 4>{{w.update<f32>(94), w.update<f32>(96), w.update<f32>(98), w.update<f32>(100)}, {w.integer(95), w.integer(97), w.integer(99), w.integer(101)}},
+            w.in<f32>(102),
+            Many<Update<f32>, 4>{{w.update<f32>(103), w.update<f32>(105), w.update<f32>(107), w.update<f32>(109)}, {w.integer(104), w.integer(106), w.integer(108), w.integer(110)}},
+            Many<Update<f32>, 4>{{w.update<f32>(111), w.update<f32>(113), w.update<f32>(115), w.update<f32>(117)}, {w.integer(112), w.integer(114), w.integer(116), w.integer(118)}},
+            w.in<f32>(119),
+            w.integer(120),
+            w.integer(121));
+      });
+  start += w.integer(122);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(141), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(123),
+            w.in<f32>(126),
+            Many<In<f32>, 1>{{w.in<f32>(127)}, {w.integer(128)}},
+            w.in<f32>(129),
+            w.in<f32>(130),
+            Many<Update<f32>, 1>{{w.update<f32>(131)}, {w.integer(132)}},
+            w.in<f32>(133),
+            Many<Update<f32>, 1>{{w.update<f32>(134)}, {w.integer(135)}},
+            Many<Update<f32>, 1>{{w.update<f32>(136)}, {w.integer(137)}},
+            w.in<f32>(138),
+            w.integer(139),
+            w.integer(140));
       });
 }
 #endif

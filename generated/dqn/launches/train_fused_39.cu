@@ -3,7 +3,9 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
+#include "../kernels/adamw.cuh"
 #include "../kernels/decay_rate.cuh"
+#include "../kernels/l1_lambda.cuh"
 #include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
@@ -11,8 +13,7 @@ namespace entry_train_fused_39 {
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>);
   return bytes;
 }
@@ -21,305 +22,216 @@ static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves fo
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_39(
-    const f32* __restrict__ w0_x_0,
-    i64 w1_x_0_count,
-    f32* __restrict__ w2_y,
-    i64 w3_n,
-    u32* __restrict__ w4_carry,
-    u8* __restrict__ w5_partials,
-    u32* __restrict__ w6_ticket,
-    i64 w7_grid,
-    const f32* __restrict__ w8_x_0,
-    i64 w9_x_0_count,
-    f32* __restrict__ w10_y,
-    i64 w11_n,
-    u32* __restrict__ w12_carry,
-    u8* __restrict__ w13_partials,
-    u32* __restrict__ w14_ticket,
-    i64 w15_grid,
-    const f32* __restrict__ w16_x_0,
-    i64 w17_x_0_count,
-    f32* __restrict__ w18_y,
-    i64 w19_n,
-    u32* __restrict__ w20_carry,
-    u8* __restrict__ w21_partials,
-    u32* __restrict__ w22_ticket,
-    i64 w23_grid,
-    const f32* __restrict__ w24_x_0,
-    i64 w25_x_0_count,
-    const f32* __restrict__ w26_x_1,
-    i64 w27_x_1_count,
-    const f32* __restrict__ w28_x_2,
-    i64 w29_x_2_count,
-    const f32* __restrict__ w30_x_3,
-    i64 w31_x_3_count,
-    f32* __restrict__ w32_y,
-    i64 w33_n,
-    u32* __restrict__ w34_carry,
-    u8* __restrict__ w35_partials,
-    u32* __restrict__ w36_ticket,
-    i64 w37_grid,
-    const f32* __restrict__ w38_g_0,
-    i64 w39_g_0_count,
-    const f32* __restrict__ w40_w_0,
-    i64 w41_w_0_count,
-    f32* __restrict__ w42_y,
-    i64 w43_n,
-    const f32* __restrict__ w44_x_0,
-    i64 w45_x_0_count,
-    f32* __restrict__ w46_y,
-    i64 w47_n,
-    u32* __restrict__ w48_carry,
-    u8* __restrict__ w49_partials,
-    u32* __restrict__ w50_ticket,
-    i64 w51_grid,
-    const f32* __restrict__ w52_g_0,
-    i64 w53_g_0_count,
-    const f32* __restrict__ w54_w_0,
-    i64 w55_w_0_count,
-    f32* __restrict__ w56_y,
-    i64 w57_n,
-    const f32* __restrict__ w58_x_0,
-    i64 w59_x_0_count,
-    f32* __restrict__ w60_y,
-    i64 w61_n,
-    u32* __restrict__ w62_carry,
-    u8* __restrict__ w63_partials,
-    u32* __restrict__ w64_ticket,
-    i64 w65_grid,
-    const f32* __restrict__ w66_g_0,
-    i64 w67_g_0_count,
-    const f32* __restrict__ w68_g_1,
-    i64 w69_g_1_count,
-    const f32* __restrict__ w70_g_2,
-    i64 w71_g_2_count,
-    const f32* __restrict__ w72_g_3,
-    i64 w73_g_3_count,
-    const f32* __restrict__ w74_w_0,
-    i64 w75_w_0_count,
-    const f32* __restrict__ w76_w_1,
-    i64 w77_w_1_count,
-    const f32* __restrict__ w78_w_2,
-    i64 w79_w_2_count,
-    const f32* __restrict__ w80_w_3,
-    i64 w81_w_3_count,
-    f32* __restrict__ w82_y,
-    i64 w83_n,
-    const f32* __restrict__ w84_x_0,
-    i64 w85_x_0_count,
-    const f32* __restrict__ w86_x_1,
-    i64 w87_x_1_count,
-    const f32* __restrict__ w88_x_2,
-    i64 w89_x_2_count,
-    const f32* __restrict__ w90_x_3,
-    i64 w91_x_3_count,
-    f32* __restrict__ w92_y,
-    i64 w93_n,
-    u32* __restrict__ w94_carry,
-    u8* __restrict__ w95_partials,
-    u32* __restrict__ w96_ticket,
-    i64 w97_grid,
-    const f32* __restrict__ w98_x_0,
-    i64 w99_x_0_count,
-    f32* __restrict__ w100_y,
-    i64 w101_n,
-    u32* __restrict__ w102_carry,
-    u8* __restrict__ w103_partials,
-    u32* __restrict__ w104_ticket,
-    i64 w105_grid,
-    const f32* __restrict__ w106_x_0,
-    i64 w107_x_0_count,
-    f32* __restrict__ w108_y,
-    i64 w109_n,
-    u32* __restrict__ w110_carry,
-    u8* __restrict__ w111_partials,
-    u32* __restrict__ w112_ticket,
-    i64 w113_grid,
-    const f32* __restrict__ w114_x_0,
-    i64 w115_x_0_count,
-    f32* __restrict__ w116_y,
-    i64 w117_n,
-    u32* __restrict__ w118_carry,
-    u8* __restrict__ w119_partials,
-    u32* __restrict__ w120_ticket,
-    i64 w121_grid,
-    const f32* __restrict__ w122_x_0,
-    i64 w123_x_0_count,
-    f32* __restrict__ w124_y,
-    i64 w125_n,
-    u32* __restrict__ w126_carry,
-    u8* __restrict__ w127_partials,
-    u32* __restrict__ w128_ticket,
-    i64 w129_grid,
-    const f32* __restrict__ w130_x_0,
-    i64 w131_x_0_count,
-    f32* __restrict__ w132_y,
-    i64 w133_n,
-    u32* __restrict__ w134_carry,
-    u8* __restrict__ w135_partials,
-    u32* __restrict__ w136_ticket,
-    i64 w137_grid) {
+    const f32* __restrict__ w0_clip_slot,
+    const f32* __restrict__ w1_clip_triple,
+    i64 w2_clip_floor,
+    const f32* __restrict__ w3_correction,
+    const f32* __restrict__ w4_g_0,
+    i64 w5_g_0_count,
+    const f32* __restrict__ w6_l1,
+    const f32* __restrict__ w7_lr,
+    f32* __restrict__ w8_m_0,
+    i64 w9_m_0_count,
+    const f32* __restrict__ w10_norm,
+    f32* __restrict__ w11_v_0,
+    i64 w12_v_0_count,
+    f32* __restrict__ w13_w_0,
+    i64 w14_w_0_count,
+    const f32* __restrict__ w15_wd,
+    i64 w16_M,
+    i64 w17_n,
+    i64 w18_grid,
+    const f32* __restrict__ w19_g_0,
+    i64 w20_g_0_count,
+    const f32* __restrict__ w21_w_0,
+    i64 w22_w_0_count,
+    f32* __restrict__ w23_y,
+    i64 w24_n,
+    const f32* __restrict__ w25_g_0,
+    i64 w26_g_0_count,
+    const f32* __restrict__ w27_w_0,
+    i64 w28_w_0_count,
+    f32* __restrict__ w29_y,
+    i64 w30_n,
+    const f32* __restrict__ w31_x_0,
+    i64 w32_x_0_count,
+    f32* __restrict__ w33_y,
+    i64 w34_n,
+    u32* __restrict__ w35_carry,
+    u8* __restrict__ w36_partials,
+    u32* __restrict__ w37_ticket,
+    i64 w38_grid,
+    const f32* __restrict__ w39_g_0,
+    i64 w40_g_0_count,
+    const f32* __restrict__ w41_w_0,
+    i64 w42_w_0_count,
+    f32* __restrict__ w43_y,
+    i64 w44_n,
+    const f32* __restrict__ w45_x_0,
+    i64 w46_x_0_count,
+    f32* __restrict__ w47_y,
+    i64 w48_n,
+    u32* __restrict__ w49_carry,
+    u8* __restrict__ w50_partials,
+    u32* __restrict__ w51_ticket,
+    i64 w52_grid,
+    const f32* __restrict__ w53_g_0,
+    i64 w54_g_0_count,
+    const f32* __restrict__ w55_w_0,
+    i64 w56_w_0_count,
+    f32* __restrict__ w57_y,
+    i64 w58_n,
+    const f32* __restrict__ w59_x_0,
+    i64 w60_x_0_count,
+    f32* __restrict__ w61_y,
+    i64 w62_n,
+    u32* __restrict__ w63_carry,
+    u8* __restrict__ w64_partials,
+    u32* __restrict__ w65_ticket,
+    i64 w66_grid,
+    const f32* __restrict__ w67_g_0,
+    i64 w68_g_0_count,
+    const f32* __restrict__ w69_w_0,
+    i64 w70_w_0_count,
+    f32* __restrict__ w71_y,
+    i64 w72_n,
+    const f32* __restrict__ w73_x_0,
+    i64 w74_x_0_count,
+    f32* __restrict__ w75_y,
+    i64 w76_n,
+    u32* __restrict__ w77_carry,
+    u8* __restrict__ w78_partials,
+    u32* __restrict__ w79_ticket,
+    i64 w80_grid,
+    const f32* __restrict__ w81_g_0,
+    i64 w82_g_0_count,
+    const f32* __restrict__ w83_w_0,
+    i64 w84_w_0_count,
+    f32* __restrict__ w85_y,
+    i64 w86_n,
+    const f32* __restrict__ w87_x_0,
+    i64 w88_x_0_count,
+    f32* __restrict__ w89_y,
+    i64 w90_n,
+    u32* __restrict__ w91_carry,
+    u8* __restrict__ w92_partials,
+    u32* __restrict__ w93_ticket,
+    i64 w94_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 0
-  if (at < w7_grid) {
-    Block<256> block(at, w7_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
-        w2_y,
-        w3_n,
-        w4_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
+  // adamw
+  if (at < w18_grid) {
+    Block<256> block(at, w18_grid, shared);
+    k_adamw::body<256, 1, 1, 1, 1>(
+        block,
+        Bound(w0_clip_slot, w1_clip_triple, w2_clip_floor),
+        w3_correction,
+        Many<In<f32>, 1>{{w4_g_0}, {w5_g_0_count}},
+        w6_l1,
+        w7_lr,
+        Many<Update<f32>, 1>{{w8_m_0}, {w9_m_0_count}},
+        w10_norm,
+        Many<Update<f32>, 1>{{w11_v_0}, {w12_v_0_count}},
+        Many<Update<f32>, 1>{{w13_w_0}, {w14_w_0_count}},
+        w15_wd,
+        w16_M,
+        w17_n);
     return;
   }
-  at -= w7_grid;
-  // p99_abs, pass 0
-  if (at < w15_grid) {
-    Block<256> block(at, w15_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
-        w10_y,
-        w11_n,
-        w12_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
+  at -= w18_grid;
+  // l1_lambda + decay_rate + p99_abs
+  if (at < w38_grid) {
+    Block<256> block(at, w38_grid, shared);
+    const k_l1_lambda::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w19_g_0}, {w20_g_0_count}},
+        Many<In<f32>, 1>{{w21_w_0}, {w22_w_0_count}},
+        w23_y,
+        w24_n,
+        nullptr};
+    const k_decay_rate::Args<1, 1> a1{
+        Many<In<f32>, 1>{{w25_g_0}, {w26_g_0_count}},
+        Many<In<f32>, 1>{{w27_w_0}, {w28_w_0_count}},
+        w29_y,
+        w30_n,
+        nullptr};
+    const k_p99_abs::Args<1> a2{
+        Many<In<f32>, 1>{{w31_x_0}, {w32_x_0_count}},
+        w33_y,
+        w34_n,
+        w35_carry};
+    statistics<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w36_partials, w37_ticket, a0, a1, a2);
     return;
   }
-  at -= w15_grid;
-  // p99_abs, pass 1
-  if (at < w23_grid) {
-    Block<256> block(at, w23_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
-        w18_y,
-        w19_n,
-        w20_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
-    return;
-  }
-  at -= w23_grid;
-  // p99_abs, pass 0
-  if (at < w37_grid) {
-    Block<256> block(at, w37_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w24_x_0, w26_x_1, w28_x_2, w30_x_3}, {w25_x_0_count, w27_x_1_count, w29_x_2_count, w31_x_3_count}},
-        w32_y,
-        w33_n,
-        w34_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w35_partials, w36_ticket, a0);
-    return;
-  }
-  at -= w37_grid;
+  at -= w38_grid;
   // decay_rate + p99_abs
-  if (at < w51_grid) {
-    Block<256> block(at, w51_grid, shared);
+  if (at < w52_grid) {
+    Block<256> block(at, w52_grid, shared);
     const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w38_g_0}, {w39_g_0_count}},
-        Many<In<f32>, 1>{{w40_w_0}, {w41_w_0_count}},
-        w42_y,
-        w43_n,
+        Many<In<f32>, 1>{{w39_g_0}, {w40_g_0_count}},
+        Many<In<f32>, 1>{{w41_w_0}, {w42_w_0_count}},
+        w43_y,
+        w44_n,
         nullptr};
     const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w44_x_0}, {w45_x_0_count}},
-        w46_y,
-        w47_n,
-        w48_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w49_partials, w50_ticket, a0, a1);
+        Many<In<f32>, 1>{{w45_x_0}, {w46_x_0_count}},
+        w47_y,
+        w48_n,
+        w49_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w50_partials, w51_ticket, a0, a1);
     return;
   }
-  at -= w51_grid;
+  at -= w52_grid;
   // decay_rate + p99_abs
-  if (at < w65_grid) {
-    Block<256> block(at, w65_grid, shared);
+  if (at < w66_grid) {
+    Block<256> block(at, w66_grid, shared);
     const k_decay_rate::Args<1, 1> a0{
-        Many<In<f32>, 1>{{w52_g_0}, {w53_g_0_count}},
-        Many<In<f32>, 1>{{w54_w_0}, {w55_w_0_count}},
-        w56_y,
-        w57_n,
+        Many<In<f32>, 1>{{w53_g_0}, {w54_g_0_count}},
+        Many<In<f32>, 1>{{w55_w_0}, {w56_w_0_count}},
+        w57_y,
+        w58_n,
         nullptr};
     const k_p99_abs::Args<1> a1{
-        Many<In<f32>, 1>{{w58_x_0}, {w59_x_0_count}},
-        w60_y,
-        w61_n,
-        w62_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w63_partials, w64_ticket, a0, a1);
+        Many<In<f32>, 1>{{w59_x_0}, {w60_x_0_count}},
+        w61_y,
+        w62_n,
+        w63_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w64_partials, w65_ticket, a0, a1);
     return;
   }
-  at -= w65_grid;
+  at -= w66_grid;
   // decay_rate + p99_abs
-  if (at < w97_grid) {
-    Block<256> block(at, w97_grid, shared);
-    const k_decay_rate::Args<4, 4> a0{
-        Many<In<f32>, 4>{{w66_g_0, w68_g_1, w70_g_2, w72_g_3}, {w67_g_0_count, w69_g_1_count, w71_g_2_count, w73_g_3_count}},
-        Many<In<f32>, 4>{{w74_w_0, w76_w_1, w78_w_2, w80_w_3}, {w75_w_0_count, w77_w_1_count, w79_w_2_count, w81_w_3_count}},
-        w82_y,
-        w83_n,
+  if (at < w80_grid) {
+    Block<256> block(at, w80_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w67_g_0}, {w68_g_0_count}},
+        Many<In<f32>, 1>{{w69_w_0}, {w70_w_0_count}},
+        w71_y,
+        w72_n,
         nullptr};
-    const k_p99_abs::Args<4> a1{
-        Many<In<f32>, 4>{{w84_x_0, w86_x_1, w88_x_2, w90_x_3}, {w85_x_0_count, w87_x_1_count, w89_x_2_count, w91_x_3_count}},
-        w92_y,
-        w93_n,
-        w94_carry};
-    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w95_partials, w96_ticket, a0, a1);
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w73_x_0}, {w74_x_0_count}},
+        w75_y,
+        w76_n,
+        w77_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w78_partials, w79_ticket, a0, a1);
     return;
   }
-  at -= w97_grid;
-  // p99_abs, pass 1
-  if (at < w105_grid) {
-    Block<256> block(at, w105_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w98_x_0}, {w99_x_0_count}},
-        w100_y,
-        w101_n,
-        w102_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w103_partials, w104_ticket, a0);
-    return;
-  }
-  at -= w105_grid;
-  // p99_abs, pass 1
-  if (at < w113_grid) {
-    Block<256> block(at, w113_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w106_x_0}, {w107_x_0_count}},
-        w108_y,
-        w109_n,
-        w110_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w111_partials, w112_ticket, a0);
-    return;
-  }
-  at -= w113_grid;
-  // p99_abs, pass 1
-  if (at < w121_grid) {
-    Block<256> block(at, w121_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w114_x_0}, {w115_x_0_count}},
-        w116_y,
-        w117_n,
-        w118_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w119_partials, w120_ticket, a0);
-    return;
-  }
-  at -= w121_grid;
-  // p99_abs, pass 1
-  if (at < w129_grid) {
-    Block<256> block(at, w129_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w122_x_0}, {w123_x_0_count}},
-        w124_y,
-        w125_n,
-        w126_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w127_partials, w128_ticket, a0);
-    return;
-  }
-  at -= w129_grid;
-  // p99_abs, pass 1
-  if (at < w137_grid) {
-    Block<256> block(at, w137_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w130_x_0}, {w131_x_0_count}},
-        w132_y,
-        w133_n,
-        w134_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w135_partials, w136_ticket, a0);
+  at -= w80_grid;
+  // decay_rate + p99_abs
+  if (at < w94_grid) {
+    Block<256> block(at, w94_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w81_g_0}, {w82_g_0_count}},
+        Many<In<f32>, 1>{{w83_w_0}, {w84_w_0_count}},
+        w85_y,
+        w86_n,
+        nullptr};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w87_x_0}, {w88_x_0_count}},
+        w89_y,
+        w90_n,
+        w91_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w92_partials, w93_ticket, a0, a1);
     return;
   }
 }
@@ -327,154 +239,114 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_39(
 extern "C" void train_fused_39(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
-            w.out<f32>(2),
-            w.integer(3),
-            w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+  // adamw
+  host::run_blocks<256, host::Threads::loop>(
+      first_block, last_block, start, w.integer(18), 0, [&](auto& block) {
+        k_adamw::body<256, 1, 1, 1, 1>(
+            block,
+            w.bound(0),
+            w.in<f32>(3),
+            Many<In<f32>, 1>{{w.in<f32>(4)}, {w.integer(5)}},
+            w.in<f32>(6),
+            w.in<f32>(7),
+            Many<Update<f32>, 1>{{w.update<f32>(8)}, {w.integer(9)}},
+            w.in<f32>(10),
+            Many<Update<f32>, 1>{{w.update<f32>(11)}, {w.integer(12)}},
+            Many<Update<f32>, 1>{{w.update<f32>(13)}, {w.integer(14)}},
+            w.in<f32>(15),
+            w.integer(16),
+            w.integer(17));
       });
-  start += w.integer(7);
-  // p99_abs, pass 0
+  start += w.integer(18);
+  // l1_lambda + decay_rate + p99_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
-            w.out<f32>(10),
-            w.integer(11),
-            w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+      first_block, last_block, start, w.integer(38), sizeof(StatisticsShared<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_l1_lambda::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(19)}, {w.integer(20)}},
+            Many<In<f32>, 1>{{w.in<f32>(21)}, {w.integer(22)}},
+            w.out<f32>(23),
+            w.integer(24),
+            nullptr};
+        const k_decay_rate::Args<1, 1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(25)}, {w.integer(26)}},
+            Many<In<f32>, 1>{{w.in<f32>(27)}, {w.integer(28)}},
+            w.out<f32>(29),
+            w.integer(30),
+            nullptr};
+        const k_p99_abs::Args<1> a2{
+            Many<In<f32>, 1>{{w.in<f32>(31)}, {w.integer(32)}},
+            w.out<f32>(33),
+            w.integer(34),
+            w.pointer<u32>(35)};
+        statistics<256, k_l1_lambda::Pass0, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(36), w.pointer<u32>(37), a0, a1, a2);
       });
-  start += w.integer(15);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
-            w.out<f32>(18),
-            w.integer(19),
-            w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
-      });
-  start += w.integer(23);
-  // p99_abs, pass 0
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(37), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(24), w.in<f32>(26), w.in<f32>(28), w.in<f32>(30)}, {w.integer(25), w.integer(27), w.integer(29), w.integer(31)}},
-            w.out<f32>(32),
-            w.integer(33),
-            w.pointer<u32>(34)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(35), w.pointer<u32>(36), a0);
-      });
-  start += w.integer(37);
+  start += w.integer(38);
   // decay_rate + p99_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(51), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(52), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
         const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(38)}, {w.integer(39)}},
-            Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
-            w.out<f32>(42),
-            w.integer(43),
+            Many<In<f32>, 1>{{w.in<f32>(39)}, {w.integer(40)}},
+            Many<In<f32>, 1>{{w.in<f32>(41)}, {w.integer(42)}},
+            w.out<f32>(43),
+            w.integer(44),
             nullptr};
         const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(44)}, {w.integer(45)}},
-            w.out<f32>(46),
-            w.integer(47),
-            w.pointer<u32>(48)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(49), w.pointer<u32>(50), a0, a1);
+            Many<In<f32>, 1>{{w.in<f32>(45)}, {w.integer(46)}},
+            w.out<f32>(47),
+            w.integer(48),
+            w.pointer<u32>(49)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(50), w.pointer<u32>(51), a0, a1);
       });
-  start += w.integer(51);
+  start += w.integer(52);
   // decay_rate + p99_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(65), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(66), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
         const k_decay_rate::Args<1, 1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(52)}, {w.integer(53)}},
-            Many<In<f32>, 1>{{w.in<f32>(54)}, {w.integer(55)}},
-            w.out<f32>(56),
-            w.integer(57),
+            Many<In<f32>, 1>{{w.in<f32>(53)}, {w.integer(54)}},
+            Many<In<f32>, 1>{{w.in<f32>(55)}, {w.integer(56)}},
+            w.out<f32>(57),
+            w.integer(58),
             nullptr};
         const k_p99_abs::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(58)}, {w.integer(59)}},
-            w.out<f32>(60),
-            w.integer(61),
-            w.pointer<u32>(62)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(63), w.pointer<u32>(64), a0, a1);
+            Many<In<f32>, 1>{{w.in<f32>(59)}, {w.integer(60)}},
+            w.out<f32>(61),
+            w.integer(62),
+            w.pointer<u32>(63)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(64), w.pointer<u32>(65), a0, a1);
       });
-  start += w.integer(65);
+  start += w.integer(66);
   // decay_rate + p99_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(97), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_decay_rate::Args<4, 4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(66), w.in<f32>(68), w.in<f32>(70), w.in<f32>(72)}, {w.integer(67), w.integer(69), w.integer(71), w.integer(73)}},
-            Many<In<f32>, 4>{{w.in<f32>(74), w.in<f32>(76), w.in<f32>(78), w.in<f32>(80)}, {w.integer(75), w.integer(77), w.integer(79), w.integer(81)}},
-            w.out<f32>(82),
-            w.integer(83),
+      first_block, last_block, start, w.integer(80), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(67)}, {w.integer(68)}},
+            Many<In<f32>, 1>{{w.in<f32>(69)}, {w.integer(70)}},
+            w.out<f32>(71),
+            w.integer(72),
             nullptr};
-        const k_p99_abs::Args<4> a1{
-            Many<In<f32>, 4>{{w.in<f32>(84), w.in<f32>(86), w.in<f32>(88), w.in<f32>(90)}, {w.integer(85), w.integer(87), w.integer(89), w.integer(91)}},
-            w.out<f32>(92),
-            w.integer(93),
-            w.pointer<u32>(94)};
-        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(95), w.pointer<u32>(96), a0, a1);
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(73)}, {w.integer(74)}},
+            w.out<f32>(75),
+            w.integer(76),
+            w.pointer<u32>(77)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(78), w.pointer<u32>(79), a0, a1);
       });
-  start += w.integer(97);
-  // p99_abs, pass 1
+  start += w.integer(80);
+  // decay_rate + p99_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(105), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(98)}, {w.integer(99)}},
-            w.out<f32>(100),
-            w.integer(101),
-            w.pointer<u32>(102)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(103), w.pointer<u32>(104), a0);
-      });
-  start += w.integer(105);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(113), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(106)}, {w.integer(107)}},
-            w.out<f32>(108),
-            w.integer(109),
-            w.pointer<u32>(110)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(111), w.pointer<u32>(112), a0);
-      });
-  start += w.integer(113);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(121), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(114)}, {w.integer(115)}},
-            w.out<f32>(116),
-            w.integer(117),
-            w.pointer<u32>(118)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(119), w.pointer<u32>(120), a0);
-      });
-  start += w.integer(121);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(129), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(122)}, {w.integer(123)}},
-            w.out<f32>(124),
-            w.integer(125),
-            w.pointer<u32>(126)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(127), w.pointer<u32>(128), a0);
-      });
-  start += w.integer(129);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(137), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(130)}, {w.integer(131)}},
-            w.out<f32>(132),
-            w.integer(133),
-            w.pointer<u32>(134)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(135), w.pointer<u32>(136), a0);
+      first_block, last_block, start, w.integer(94), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(81)}, {w.integer(82)}},
+            Many<In<f32>, 1>{{w.in<f32>(83)}, {w.integer(84)}},
+            w.out<f32>(85),
+            w.integer(86),
+            nullptr};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(87)}, {w.integer(88)}},
+            w.out<f32>(89),
+            w.integer(90),
+            w.pointer<u32>(91)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(92), w.pointer<u32>(93), a0, a1);
       });
 }
 #endif

@@ -3,21 +3,15 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/column_mean_abs.cuh"
 #include "../kernels/p99_abs.cuh"
-#include "../kernels/rms.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_40 {
 
-namespace sizes = statics::train_fused_40;
-
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -70,83 +64,66 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
     f32* __restrict__ w42_y,
     i64 w43_n,
     u32* __restrict__ w44_carry,
-    const f32* __restrict__ w45_x_0,
-    i64 w46_x_0_count,
-    f32* __restrict__ w47_y,
-    i64 w48_n,
-    u8* __restrict__ w49_partials,
-    u32* __restrict__ w50_ticket,
-    i64 w51_grid,
-    const f32* __restrict__ w52_x,
-    f32* __restrict__ w53_y,
-    i64 w54_n,
-    const f32* __restrict__ w55_x,
-    f32* __restrict__ w56_y,
-    i64 w57_n,
-    const f32* __restrict__ w58_x,
-    f32* __restrict__ w59_y,
-    i64 w60_n,
-    const f32* __restrict__ w61_x,
-    f32* __restrict__ w62_y,
-    i64 w63_n,
-    const f32* __restrict__ w64_x,
-    f32* __restrict__ w65_y,
-    i64 w66_n,
-    const f32* __restrict__ w67_x,
-    f32* __restrict__ w68_y,
-    i64 w69_n,
-    u8* __restrict__ w70_partials,
-    u32* __restrict__ w71_ticket,
-    i64 w72_grid,
-    const f32* __restrict__ w73_x_0,
-    i64 w74_x_0_count,
-    f32* __restrict__ w75_y,
-    i64 w76_n,
-    u32* __restrict__ w77_carry,
-    u8* __restrict__ w78_partials,
-    u32* __restrict__ w79_ticket,
-    i64 w80_grid,
-    const f32* __restrict__ w81_x_0,
-    i64 w82_x_0_count,
-    f32* __restrict__ w83_y,
-    i64 w84_n,
-    u32* __restrict__ w85_carry,
-    u8* __restrict__ w86_partials,
-    u32* __restrict__ w87_ticket,
-    i64 w88_grid,
-    const f32* __restrict__ w89_x_0,
-    i64 w90_x_0_count,
-    f32* __restrict__ w91_y,
-    i64 w92_n,
-    u32* __restrict__ w93_carry,
-    u8* __restrict__ w94_partials,
-    u32* __restrict__ w95_ticket,
-    i64 w96_grid,
-    const f32* __restrict__ w97_x_0,
-    i64 w98_x_0_count,
-    const f32* __restrict__ w99_x_1,
-    i64 w100_x_1_count,
-    const f32* __restrict__ w101_x_2,
-    i64 w102_x_2_count,
-    const f32* __restrict__ w103_x_3,
-    i64 w104_x_3_count,
-    f32* __restrict__ w105_y,
-    i64 w106_n,
-    u32* __restrict__ w107_carry,
-    u8* __restrict__ w108_partials,
-    u32* __restrict__ w109_ticket,
-    i64 w110_grid,
-    const f32* __restrict__ w111_x_0,
-    i64 w112_x_0_count,
-    f32* __restrict__ w113_y,
-    i64 w114_n,
-    u32* __restrict__ w115_carry,
-    u8* __restrict__ w116_partials,
-    u32* __restrict__ w117_ticket,
-    i64 w118_grid) {
+    u8* __restrict__ w45_partials,
+    u32* __restrict__ w46_ticket,
+    i64 w47_grid,
+    const f32* __restrict__ w48_x_0,
+    i64 w49_x_0_count,
+    f32* __restrict__ w50_y,
+    i64 w51_n,
+    u32* __restrict__ w52_carry,
+    u8* __restrict__ w53_partials,
+    u32* __restrict__ w54_ticket,
+    i64 w55_grid,
+    const f32* __restrict__ w56_x_0,
+    i64 w57_x_0_count,
+    const f32* __restrict__ w58_x_1,
+    i64 w59_x_1_count,
+    const f32* __restrict__ w60_x_2,
+    i64 w61_x_2_count,
+    const f32* __restrict__ w62_x_3,
+    i64 w63_x_3_count,
+    f32* __restrict__ w64_y,
+    i64 w65_n,
+    u32* __restrict__ w66_carry,
+    u8* __restrict__ w67_partials,
+    u32* __restrict__ w68_ticket,
+    i64 w69_grid,
+    const f32* __restrict__ w70_x_0,
+    i64 w71_x_0_count,
+    f32* __restrict__ w72_y,
+    i64 w73_n,
+    u32* __restrict__ w74_carry,
+    u8* __restrict__ w75_partials,
+    u32* __restrict__ w76_ticket,
+    i64 w77_grid,
+    const f32* __restrict__ w78_x_0,
+    i64 w79_x_0_count,
+    f32* __restrict__ w80_y,
+    i64 w81_n,
+    u32* __restrict__ w82_carry,
+    u8* __restrict__ w83_partials,
+    u32* __restrict__ w84_ticket,
+    i64 w85_grid,
+    const f32* __restrict__ w86_x_0,
+    i64 w87_x_0_count,
+    f32* __restrict__ w88_y,
+    i64 w89_n,
+    u32* __restrict__ w90_carry,
+    u8* __restrict__ w91_partials,
+    u32* __restrict__ w92_ticket,
+    i64 w93_grid,
+    const f32* __restrict__ w94_x_0,
+    i64 w95_x_0_count,
+    f32* __restrict__ w96_y,
+    i64 w97_n,
+    u32* __restrict__ w98_carry,
+    u8* __restrict__ w99_partials,
+    u32* __restrict__ w100_ticket,
+    i64 w101_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -154,11 +131,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -166,11 +143,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
         w10_y,
         w11_n,
         w12_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
   at -= w15_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w23_grid) {
     Block<256> block(at, w23_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -178,11 +155,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
         w18_y,
         w19_n,
         w20_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w21_partials, w22_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
   at -= w23_grid;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   if (at < w31_grid) {
     Block<256> block(at, w31_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -190,7 +167,7 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
         w26_y,
         w27_n,
         w28_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w29_partials, w30_ticket, a0);
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w29_partials, w30_ticket, a0);
     return;
   }
   at -= w31_grid;
@@ -206,117 +183,87 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
     return;
   }
   at -= w39_grid;
-  // p99_abs + rms, pass 0
-  if (at < w51_grid) {
-    Block<256> block(at, w51_grid, shared);
+  // p99_abs, pass 0
+  if (at < w47_grid) {
+    Block<256> block(at, w47_grid, shared);
     const k_p99_abs::Args<1> a0{
         Many<In<f32>, 1>{{w40_x_0}, {w41_x_0_count}},
         w42_y,
         w43_n,
         w44_carry};
-    const k_rms::Args<1> a1{
-        Many<In<f32>, 1>{{w45_x_0}, {w46_x_0_count}},
-        w47_y,
-        w48_n,
-        nullptr};
-    statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w49_partials, w50_ticket, a0, a1);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w45_partials, w46_ticket, a0);
     return;
   }
-  at -= w51_grid;
-  // column_mean_abs
-  if (at < w72_grid) {
-    Block<256> block(at, w72_grid, shared);
-    const k_column_mean_abs::Args<sizes::T6M0_C, sizes::T6M0_COLUMN> a0{
-        w52_x,
-        w53_y,
-        w54_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T6M1_C, sizes::T6M1_COLUMN> a1{
-        w55_x,
-        w56_y,
-        w57_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T6M2_C, sizes::T6M2_COLUMN> a2{
-        w58_x,
-        w59_y,
-        w60_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T6M3_C, sizes::T6M3_COLUMN> a3{
-        w61_x,
-        w62_y,
-        w63_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T6M4_C, sizes::T6M4_COLUMN> a4{
-        w64_x,
-        w65_y,
-        w66_n,
-        nullptr};
-    const k_column_mean_abs::Args<sizes::T6M5_C, sizes::T6M5_COLUMN> a5{
-        w67_x,
-        w68_y,
-        w69_n,
-        nullptr};
-    statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w70_partials, w71_ticket, a0, a1, a2, a3, a4, a5);
+  at -= w47_grid;
+  // p99_abs, pass 1
+  if (at < w55_grid) {
+    Block<256> block(at, w55_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w48_x_0}, {w49_x_0_count}},
+        w50_y,
+        w51_n,
+        w52_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w53_partials, w54_ticket, a0);
     return;
   }
-  at -= w72_grid;
+  at -= w55_grid;
   // p99_abs, pass 0
-  if (at < w80_grid) {
-    Block<256> block(at, w80_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w73_x_0}, {w74_x_0_count}},
-        w75_y,
-        w76_n,
-        w77_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w78_partials, w79_ticket, a0);
-    return;
-  }
-  at -= w80_grid;
-  // p99_abs, pass 1
-  if (at < w88_grid) {
-    Block<256> block(at, w88_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w81_x_0}, {w82_x_0_count}},
-        w83_y,
-        w84_n,
-        w85_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w86_partials, w87_ticket, a0);
-    return;
-  }
-  at -= w88_grid;
-  // p99_abs, pass 1
-  if (at < w96_grid) {
-    Block<256> block(at, w96_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w89_x_0}, {w90_x_0_count}},
-        w91_y,
-        w92_n,
-        w93_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w94_partials, w95_ticket, a0);
-    return;
-  }
-  at -= w96_grid;
-  // p99_abs, pass 1
-  if (at < w110_grid) {
-    Block<256> block(at, w110_grid, shared);
+  if (at < w69_grid) {
+    Block<256> block(at, w69_grid, shared);
     const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w97_x_0, w99_x_1, w101_x_2, w103_x_3}, {w98_x_0_count, w100_x_1_count, w102_x_2_count, w104_x_3_count}},
-        w105_y,
-        w106_n,
-        w107_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w108_partials, w109_ticket, a0);
+        Many<In<f32>, 4>{{w56_x_0, w58_x_1, w60_x_2, w62_x_3}, {w57_x_0_count, w59_x_1_count, w61_x_2_count, w63_x_3_count}},
+        w64_y,
+        w65_n,
+        w66_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w67_partials, w68_ticket, a0);
     return;
   }
-  at -= w110_grid;
+  at -= w69_grid;
   // p99_abs, pass 1
-  if (at < w118_grid) {
-    Block<256> block(at, w118_grid, shared);
+  if (at < w77_grid) {
+    Block<256> block(at, w77_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w111_x_0}, {w112_x_0_count}},
-        w113_y,
-        w114_n,
-        w115_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w116_partials, w117_ticket, a0);
+        Many<In<f32>, 1>{{w70_x_0}, {w71_x_0_count}},
+        w72_y,
+        w73_n,
+        w74_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w75_partials, w76_ticket, a0);
+    return;
+  }
+  at -= w77_grid;
+  // p99_abs, pass 1
+  if (at < w85_grid) {
+    Block<256> block(at, w85_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w78_x_0}, {w79_x_0_count}},
+        w80_y,
+        w81_n,
+        w82_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w83_partials, w84_ticket, a0);
+    return;
+  }
+  at -= w85_grid;
+  // p99_abs, pass 1
+  if (at < w93_grid) {
+    Block<256> block(at, w93_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w86_x_0}, {w87_x_0_count}},
+        w88_y,
+        w89_n,
+        w90_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w91_partials, w92_ticket, a0);
+    return;
+  }
+  at -= w93_grid;
+  // p99_abs, pass 1
+  if (at < w101_grid) {
+    Block<256> block(at, w101_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w94_x_0}, {w95_x_0_count}},
+        w96_y,
+        w97_n,
+        w98_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w99_partials, w100_ticket, a0);
     return;
   }
 }
@@ -324,48 +271,48 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_40(
 extern "C" void train_fused_40(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
             w.out<f32>(10),
             w.integer(11),
             w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
   start += w.integer(15);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
             w.out<f32>(18),
             w.integer(19),
             w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
   start += w.integer(23);
-  // p99_abs, pass 0
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
             w.out<f32>(26),
             w.integer(27),
             w.pointer<u32>(28)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
       });
   start += w.integer(31);
   // p99_abs, pass 0
@@ -379,111 +326,81 @@ extern "C" void train_fused_40(const u64* words, const i64* counts, i64 first_bl
         statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(37), w.pointer<u32>(38), a0);
       });
   start += w.integer(39);
-  // p99_abs + rms, pass 0
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(51), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(47), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
             w.out<f32>(42),
             w.integer(43),
             w.pointer<u32>(44)};
-        const k_rms::Args<1> a1{
-            Many<In<f32>, 1>{{w.in<f32>(45)}, {w.integer(46)}},
-            w.out<f32>(47),
-            w.integer(48),
-            nullptr};
-        statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w.pointer<u8>(49), w.pointer<u32>(50), a0, a1);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(45), w.pointer<u32>(46), a0);
       });
-  start += w.integer(51);
-  // column_mean_abs
+  start += w.integer(47);
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(72), sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>), [&](auto& block) {
-        const k_column_mean_abs::Args<sizes::T6M0_C, sizes::T6M0_COLUMN> a0{
-            w.in<f32>(52),
-            w.out<f32>(53),
-            w.integer(54),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T6M1_C, sizes::T6M1_COLUMN> a1{
-            w.in<f32>(55),
-            w.out<f32>(56),
-            w.integer(57),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T6M2_C, sizes::T6M2_COLUMN> a2{
-            w.in<f32>(58),
-            w.out<f32>(59),
-            w.integer(60),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T6M3_C, sizes::T6M3_COLUMN> a3{
-            w.in<f32>(61),
-            w.out<f32>(62),
-            w.integer(63),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T6M4_C, sizes::T6M4_COLUMN> a4{
-            w.in<f32>(64),
-            w.out<f32>(65),
-            w.integer(66),
-            nullptr};
-        const k_column_mean_abs::Args<sizes::T6M5_C, sizes::T6M5_COLUMN> a5{
-            w.in<f32>(67),
-            w.out<f32>(68),
-            w.integer(69),
-            nullptr};
-        statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w.pointer<u8>(70), w.pointer<u32>(71), a0, a1, a2, a3, a4, a5);
+      first_block, last_block, start, w.integer(55), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(48)}, {w.integer(49)}},
+            w.out<f32>(50),
+            w.integer(51),
+            w.pointer<u32>(52)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(53), w.pointer<u32>(54), a0);
       });
-  start += w.integer(72);
+  start += w.integer(55);
   // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(80), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(73)}, {w.integer(74)}},
-            w.out<f32>(75),
-            w.integer(76),
-            w.pointer<u32>(77)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(78), w.pointer<u32>(79), a0);
-      });
-  start += w.integer(80);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(88), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(81)}, {w.integer(82)}},
-            w.out<f32>(83),
-            w.integer(84),
-            w.pointer<u32>(85)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(86), w.pointer<u32>(87), a0);
-      });
-  start += w.integer(88);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(96), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(89)}, {w.integer(90)}},
-            w.out<f32>(91),
-            w.integer(92),
-            w.pointer<u32>(93)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(94), w.pointer<u32>(95), a0);
-      });
-  start += w.integer(96);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(110), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(69), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(97), w.in<f32>(99), w.in<f32>(101), w.in<f32>(103)}, {w.integer(98), w.integer(100), w.integer(102), w.integer(104)}},
-            w.out<f32>(105),
-            w.integer(106),
-            w.pointer<u32>(107)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(108), w.pointer<u32>(109), a0);
+            Many<In<f32>, 4>{{w.in<f32>(56), w.in<f32>(58), w.in<f32>(60), w.in<f32>(62)}, {w.integer(57), w.integer(59), w.integer(61), w.integer(63)}},
+            w.out<f32>(64),
+            w.integer(65),
+            w.pointer<u32>(66)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(67), w.pointer<u32>(68), a0);
       });
-  start += w.integer(110);
+  start += w.integer(69);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(118), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(77), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(111)}, {w.integer(112)}},
-            w.out<f32>(113),
-            w.integer(114),
-            w.pointer<u32>(115)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(116), w.pointer<u32>(117), a0);
+            Many<In<f32>, 1>{{w.in<f32>(70)}, {w.integer(71)}},
+            w.out<f32>(72),
+            w.integer(73),
+            w.pointer<u32>(74)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(75), w.pointer<u32>(76), a0);
+      });
+  start += w.integer(77);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(85), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(78)}, {w.integer(79)}},
+            w.out<f32>(80),
+            w.integer(81),
+            w.pointer<u32>(82)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(83), w.pointer<u32>(84), a0);
+      });
+  start += w.integer(85);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(93), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(86)}, {w.integer(87)}},
+            w.out<f32>(88),
+            w.integer(89),
+            w.pointer<u32>(90)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(91), w.pointer<u32>(92), a0);
+      });
+  start += w.integer(93);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(101), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(94)}, {w.integer(95)}},
+            w.out<f32>(96),
+            w.integer(97),
+            w.pointer<u32>(98)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(99), w.pointer<u32>(100), a0);
       });
 }
 #endif

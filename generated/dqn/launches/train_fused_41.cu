@@ -3,7 +3,7 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/clamp_group.cuh"
+#include "../kernels/decay_rate.cuh"
 #include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
@@ -11,8 +11,9 @@ namespace entry_train_fused_41 {
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -30,164 +31,137 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_41(
     i64 w7_grid,
     const f32* __restrict__ w8_x_0,
     i64 w9_x_0_count,
-    const f32* __restrict__ w10_x_1,
-    i64 w11_x_1_count,
-    const f32* __restrict__ w12_x_2,
-    i64 w13_x_2_count,
-    const f32* __restrict__ w14_x_3,
-    i64 w15_x_3_count,
-    f32* __restrict__ w16_y,
-    i64 w17_n,
-    u32* __restrict__ w18_carry,
-    u8* __restrict__ w19_partials,
-    u32* __restrict__ w20_ticket,
-    i64 w21_grid,
-    f32* __restrict__ w22_m_0,
-    i64 w23_m_0_count,
-    const f32* __restrict__ w24_m_limit_slot,
-    const f32* __restrict__ w25_m_limit_triple,
-    i64 w26_m_limit_floor,
-    f32* __restrict__ w27_rate,
-    f32* __restrict__ w28_rate_deficit,
-    f32* __restrict__ w29_v_0,
-    i64 w30_v_0_count,
-    const f32* __restrict__ w31_v_limit_slot,
-    const f32* __restrict__ w32_v_limit_triple,
-    i64 w33_v_limit_floor,
-    f32* __restrict__ w34_w_0,
-    i64 w35_w_0_count,
-    const f32* __restrict__ w36_w_limit_slot,
-    const f32* __restrict__ w37_w_limit_triple,
-    i64 w38_w_limit_floor,
-    i64* __restrict__ w39_counts,
-    u32* __restrict__ w40_ticket,
-    i64 w41_n,
-    i64 w42_grid,
-    f32* __restrict__ w43_m_0,
-    i64 w44_m_0_count,
-    const f32* __restrict__ w45_m_limit_slot,
-    const f32* __restrict__ w46_m_limit_triple,
-    i64 w47_m_limit_floor,
-    f32* __restrict__ w48_rate,
-    f32* __restrict__ w49_rate_deficit,
-    f32* __restrict__ w50_v_0,
-    i64 w51_v_0_count,
-    const f32* __restrict__ w52_v_limit_slot,
-    const f32* __restrict__ w53_v_limit_triple,
-    i64 w54_v_limit_floor,
-    f32* __restrict__ w55_w_0,
-    i64 w56_w_0_count,
-    const f32* __restrict__ w57_w_limit_slot,
-    const f32* __restrict__ w58_w_limit_triple,
-    i64 w59_w_limit_floor,
-    i64* __restrict__ w60_counts,
-    u32* __restrict__ w61_ticket,
-    i64 w62_n,
-    i64 w63_grid,
-    const f32* __restrict__ w64_x_0,
-    i64 w65_x_0_count,
-    f32* __restrict__ w66_y,
-    i64 w67_n,
-    u32* __restrict__ w68_carry,
-    u8* __restrict__ w69_partials,
-    u32* __restrict__ w70_ticket,
-    i64 w71_grid,
-    f32* __restrict__ w72_m_0,
-    i64 w73_m_0_count,
-    const f32* __restrict__ w74_m_limit_slot,
-    const f32* __restrict__ w75_m_limit_triple,
-    i64 w76_m_limit_floor,
-    f32* __restrict__ w77_rate,
-    f32* __restrict__ w78_rate_deficit,
-    f32* __restrict__ w79_v_0,
-    i64 w80_v_0_count,
-    const f32* __restrict__ w81_v_limit_slot,
-    const f32* __restrict__ w82_v_limit_triple,
-    i64 w83_v_limit_floor,
-    f32* __restrict__ w84_w_0,
-    i64 w85_w_0_count,
-    const f32* __restrict__ w86_w_limit_slot,
-    const f32* __restrict__ w87_w_limit_triple,
-    i64 w88_w_limit_floor,
-    i64* __restrict__ w89_counts,
-    u32* __restrict__ w90_ticket,
-    i64 w91_n,
-    i64 w92_grid,
-    f32* __restrict__ w93_m_0,
-    i64 w94_m_0_count,
-    const f32* __restrict__ w95_m_limit_slot,
-    const f32* __restrict__ w96_m_limit_triple,
-    i64 w97_m_limit_floor,
-    f32* __restrict__ w98_rate,
-    f32* __restrict__ w99_rate_deficit,
-    f32* __restrict__ w100_v_0,
-    i64 w101_v_0_count,
-    const f32* __restrict__ w102_v_limit_slot,
-    const f32* __restrict__ w103_v_limit_triple,
-    i64 w104_v_limit_floor,
-    f32* __restrict__ w105_w_0,
-    i64 w106_w_0_count,
-    const f32* __restrict__ w107_w_limit_slot,
-    const f32* __restrict__ w108_w_limit_triple,
-    i64 w109_w_limit_floor,
-    i64* __restrict__ w110_counts,
-    u32* __restrict__ w111_ticket,
-    i64 w112_n,
+    f32* __restrict__ w10_y,
+    i64 w11_n,
+    u32* __restrict__ w12_carry,
+    u8* __restrict__ w13_partials,
+    u32* __restrict__ w14_ticket,
+    i64 w15_grid,
+    const f32* __restrict__ w16_x_0,
+    i64 w17_x_0_count,
+    f32* __restrict__ w18_y,
+    i64 w19_n,
+    u32* __restrict__ w20_carry,
+    u8* __restrict__ w21_partials,
+    u32* __restrict__ w22_ticket,
+    i64 w23_grid,
+    const f32* __restrict__ w24_x_0,
+    i64 w25_x_0_count,
+    const f32* __restrict__ w26_x_1,
+    i64 w27_x_1_count,
+    const f32* __restrict__ w28_x_2,
+    i64 w29_x_2_count,
+    const f32* __restrict__ w30_x_3,
+    i64 w31_x_3_count,
+    f32* __restrict__ w32_y,
+    i64 w33_n,
+    u32* __restrict__ w34_carry,
+    u8* __restrict__ w35_partials,
+    u32* __restrict__ w36_ticket,
+    i64 w37_grid,
+    const f32* __restrict__ w38_g_0,
+    i64 w39_g_0_count,
+    const f32* __restrict__ w40_w_0,
+    i64 w41_w_0_count,
+    f32* __restrict__ w42_y,
+    i64 w43_n,
+    const f32* __restrict__ w44_x_0,
+    i64 w45_x_0_count,
+    f32* __restrict__ w46_y,
+    i64 w47_n,
+    u32* __restrict__ w48_carry,
+    u8* __restrict__ w49_partials,
+    u32* __restrict__ w50_ticket,
+    i64 w51_grid,
+    const f32* __restrict__ w52_g_0,
+    i64 w53_g_0_count,
+    const f32* __restrict__ w54_w_0,
+    i64 w55_w_0_count,
+    f32* __restrict__ w56_y,
+    i64 w57_n,
+    const f32* __restrict__ w58_x_0,
+    i64 w59_x_0_count,
+    f32* __restrict__ w60_y,
+    i64 w61_n,
+    u32* __restrict__ w62_carry,
+    u8* __restrict__ w63_partials,
+    u32* __restrict__ w64_ticket,
+    i64 w65_grid,
+    const f32* __restrict__ w66_g_0,
+    i64 w67_g_0_count,
+    const f32* __restrict__ w68_g_1,
+    i64 w69_g_1_count,
+    const f32* __restrict__ w70_g_2,
+    i64 w71_g_2_count,
+    const f32* __restrict__ w72_g_3,
+    i64 w73_g_3_count,
+    const f32* __restrict__ w74_w_0,
+    i64 w75_w_0_count,
+    const f32* __restrict__ w76_w_1,
+    i64 w77_w_1_count,
+    const f32* __restrict__ w78_w_2,
+    i64 w79_w_2_count,
+    const f32* __restrict__ w80_w_3,
+    i64 w81_w_3_count,
+    f32* __restrict__ w82_y,
+    i64 w83_n,
+    const f32* __restrict__ w84_x_0,
+    i64 w85_x_0_count,
+    const f32* __restrict__ w86_x_1,
+    i64 w87_x_1_count,
+    const f32* __restrict__ w88_x_2,
+    i64 w89_x_2_count,
+    const f32* __restrict__ w90_x_3,
+    i64 w91_x_3_count,
+    f32* __restrict__ w92_y,
+    i64 w93_n,
+    u32* __restrict__ w94_carry,
+    u8* __restrict__ w95_partials,
+    u32* __restrict__ w96_ticket,
+    i64 w97_grid,
+    const f32* __restrict__ w98_x_0,
+    i64 w99_x_0_count,
+    f32* __restrict__ w100_y,
+    i64 w101_n,
+    u32* __restrict__ w102_carry,
+    u8* __restrict__ w103_partials,
+    u32* __restrict__ w104_ticket,
+    i64 w105_grid,
+    const f32* __restrict__ w106_x_0,
+    i64 w107_x_0_count,
+    f32* __restrict__ w108_y,
+    i64 w109_n,
+    u32* __restrict__ w110_carry,
+    u8* __restrict__ w111_partials,
+    u32* __restrict__ w112_ticket,
     i64 w113_grid,
-    f32* __restrict__ w114_m_0,
-    i64 w115_m_0_count,
-    const f32* __restrict__ w116_m_limit_slot,
-    const f32* __restrict__ w117_m_limit_triple,
-    i64 w118_m_limit_floor,
-    f32* __restrict__ w119_rate,
-    f32* __restrict__ w120_rate_deficit,
-    f32* __restrict__ w121_v_0,
-    i64 w122_v_0_count,
-    const f32* __restrict__ w123_v_limit_slot,
-    const f32* __restrict__ w124_v_limit_triple,
-    i64 w125_v_limit_floor,
-    f32* __restrict__ w126_w_0,
-    i64 w127_w_0_count,
-    const f32* __restrict__ w128_w_limit_slot,
-    const f32* __restrict__ w129_w_limit_triple,
-    i64 w130_w_limit_floor,
-    i64* __restrict__ w131_counts,
-    u32* __restrict__ w132_ticket,
+    const f32* __restrict__ w114_x_0,
+    i64 w115_x_0_count,
+    f32* __restrict__ w116_y,
+    i64 w117_n,
+    u32* __restrict__ w118_carry,
+    u8* __restrict__ w119_partials,
+    u32* __restrict__ w120_ticket,
+    i64 w121_grid,
+    const f32* __restrict__ w122_x_0,
+    i64 w123_x_0_count,
+    f32* __restrict__ w124_y,
+    i64 w125_n,
+    u32* __restrict__ w126_carry,
+    u8* __restrict__ w127_partials,
+    u32* __restrict__ w128_ticket,
+    i64 w129_grid,
+    const f32* __restrict__ w130_x_0,
+    i64 w131_x_0_count,
+    f32* __restrict__ w132_y,
     i64 w133_n,
-    i64 w134_grid,
-    const f32* __restrict__ w135_x_0,
-    i64 w136_x_0_count,
-    f32* __restrict__ w137_y,
-    i64 w138_n,
-    u32* __restrict__ w139_carry,
-    u8* __restrict__ w140_partials,
-    u32* __restrict__ w141_ticket,
-    i64 w142_grid,
-    const f32* __restrict__ w143_x_0,
-    i64 w144_x_0_count,
-    f32* __restrict__ w145_y,
-    i64 w146_n,
-    u32* __restrict__ w147_carry,
-    u8* __restrict__ w148_partials,
-    u32* __restrict__ w149_ticket,
-    i64 w150_grid,
-    const f32* __restrict__ w151_x_0,
-    i64 w152_x_0_count,
-    const f32* __restrict__ w153_x_1,
-    i64 w154_x_1_count,
-    const f32* __restrict__ w155_x_2,
-    i64 w156_x_2_count,
-    const f32* __restrict__ w157_x_3,
-    i64 w158_x_3_count,
-    f32* __restrict__ w159_y,
-    i64 w160_n,
-    u32* __restrict__ w161_carry,
-    u8* __restrict__ w162_partials,
-    u32* __restrict__ w163_ticket,
-    i64 w164_grid) {
+    u32* __restrict__ w134_carry,
+    u8* __restrict__ w135_partials,
+    u32* __restrict__ w136_ticket,
+    i64 w137_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -195,162 +169,157 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_41(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 1
-  if (at < w21_grid) {
-    Block<256> block(at, w21_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w8_x_0, w10_x_1, w12_x_2, w14_x_3}, {w9_x_0_count, w11_x_1_count, w13_x_2_count, w15_x_3_count}},
-        w16_y,
-        w17_n,
-        w18_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w19_partials, w20_ticket, a0);
-    return;
-  }
-  at -= w21_grid;
-  // clamp_group
-  if (at < w42_grid) {
-    Block<256> block(at, w42_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w22_m_0}, {w23_m_0_count}},
-        Bound(w24_m_limit_slot, w25_m_limit_triple, w26_m_limit_floor),
-        w27_rate,
-        w28_rate_deficit,
-        Many<Update<f32>, 1>{{w29_v_0}, {w30_v_0_count}},
-        Bound(w31_v_limit_slot, w32_v_limit_triple, w33_v_limit_floor),
-        Many<Update<f32>, 1>{{w34_w_0}, {w35_w_0_count}},
-        Bound(w36_w_limit_slot, w37_w_limit_triple, w38_w_limit_floor),
-        w39_counts,
-        Ticket(w40_ticket),
-        w41_n);
-    return;
-  }
-  at -= w42_grid;
-  // clamp_group
-  if (at < w63_grid) {
-    Block<256> block(at, w63_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w43_m_0}, {w44_m_0_count}},
-        Bound(w45_m_limit_slot, w46_m_limit_triple, w47_m_limit_floor),
-        w48_rate,
-        w49_rate_deficit,
-        Many<Update<f32>, 1>{{w50_v_0}, {w51_v_0_count}},
-        Bound(w52_v_limit_slot, w53_v_limit_triple, w54_v_limit_floor),
-        Many<Update<f32>, 1>{{w55_w_0}, {w56_w_0_count}},
-        Bound(w57_w_limit_slot, w58_w_limit_triple, w59_w_limit_floor),
-        w60_counts,
-        Ticket(w61_ticket),
-        w62_n);
-    return;
-  }
-  at -= w63_grid;
   // p99_abs, pass 0
-  if (at < w71_grid) {
-    Block<256> block(at, w71_grid, shared);
+  if (at < w15_grid) {
+    Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w64_x_0}, {w65_x_0_count}},
-        w66_y,
-        w67_n,
-        w68_carry};
-    statistics<256, k_p99_abs::Pass0>(block, a0.x, w69_partials, w70_ticket, a0);
+        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
+        w10_y,
+        w11_n,
+        w12_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
-  at -= w71_grid;
-  // clamp_group
-  if (at < w92_grid) {
-    Block<256> block(at, w92_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w72_m_0}, {w73_m_0_count}},
-        Bound(w74_m_limit_slot, w75_m_limit_triple, w76_m_limit_floor),
-        w77_rate,
-        w78_rate_deficit,
-        Many<Update<f32>, 1>{{w79_v_0}, {w80_v_0_count}},
-        Bound(w81_v_limit_slot, w82_v_limit_triple, w83_v_limit_floor),
-        Many<Update<f32>, 1>{{w84_w_0}, {w85_w_0_count}},
-        Bound(w86_w_limit_slot, w87_w_limit_triple, w88_w_limit_floor),
-        w89_counts,
-        Ticket(w90_ticket),
-        w91_n);
+  at -= w15_grid;
+  // p99_abs, pass 1
+  if (at < w23_grid) {
+    Block<256> block(at, w23_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
+        w18_y,
+        w19_n,
+        w20_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
-  at -= w92_grid;
-  // clamp_group
+  at -= w23_grid;
+  // p99_abs, pass 0
+  if (at < w37_grid) {
+    Block<256> block(at, w37_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w24_x_0, w26_x_1, w28_x_2, w30_x_3}, {w25_x_0_count, w27_x_1_count, w29_x_2_count, w31_x_3_count}},
+        w32_y,
+        w33_n,
+        w34_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w35_partials, w36_ticket, a0);
+    return;
+  }
+  at -= w37_grid;
+  // decay_rate + p99_abs
+  if (at < w51_grid) {
+    Block<256> block(at, w51_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w38_g_0}, {w39_g_0_count}},
+        Many<In<f32>, 1>{{w40_w_0}, {w41_w_0_count}},
+        w42_y,
+        w43_n,
+        nullptr};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w44_x_0}, {w45_x_0_count}},
+        w46_y,
+        w47_n,
+        w48_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w49_partials, w50_ticket, a0, a1);
+    return;
+  }
+  at -= w51_grid;
+  // decay_rate + p99_abs
+  if (at < w65_grid) {
+    Block<256> block(at, w65_grid, shared);
+    const k_decay_rate::Args<1, 1> a0{
+        Many<In<f32>, 1>{{w52_g_0}, {w53_g_0_count}},
+        Many<In<f32>, 1>{{w54_w_0}, {w55_w_0_count}},
+        w56_y,
+        w57_n,
+        nullptr};
+    const k_p99_abs::Args<1> a1{
+        Many<In<f32>, 1>{{w58_x_0}, {w59_x_0_count}},
+        w60_y,
+        w61_n,
+        w62_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w63_partials, w64_ticket, a0, a1);
+    return;
+  }
+  at -= w65_grid;
+  // decay_rate + p99_abs
+  if (at < w97_grid) {
+    Block<256> block(at, w97_grid, shared);
+    const k_decay_rate::Args<4, 4> a0{
+        Many<In<f32>, 4>{{w66_g_0, w68_g_1, w70_g_2, w72_g_3}, {w67_g_0_count, w69_g_1_count, w71_g_2_count, w73_g_3_count}},
+        Many<In<f32>, 4>{{w74_w_0, w76_w_1, w78_w_2, w80_w_3}, {w75_w_0_count, w77_w_1_count, w79_w_2_count, w81_w_3_count}},
+        w82_y,
+        w83_n,
+        nullptr};
+    const k_p99_abs::Args<4> a1{
+        Many<In<f32>, 4>{{w84_x_0, w86_x_1, w88_x_2, w90_x_3}, {w85_x_0_count, w87_x_1_count, w89_x_2_count, w91_x_3_count}},
+        w92_y,
+        w93_n,
+        w94_carry};
+    statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w95_partials, w96_ticket, a0, a1);
+    return;
+  }
+  at -= w97_grid;
+  // p99_abs, pass 1
+  if (at < w105_grid) {
+    Block<256> block(at, w105_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w98_x_0}, {w99_x_0_count}},
+        w100_y,
+        w101_n,
+        w102_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w103_partials, w104_ticket, a0);
+    return;
+  }
+  at -= w105_grid;
+  // p99_abs, pass 1
   if (at < w113_grid) {
     Block<256> block(at, w113_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w93_m_0}, {w94_m_0_count}},
-        Bound(w95_m_limit_slot, w96_m_limit_triple, w97_m_limit_floor),
-        w98_rate,
-        w99_rate_deficit,
-        Many<Update<f32>, 1>{{w100_v_0}, {w101_v_0_count}},
-        Bound(w102_v_limit_slot, w103_v_limit_triple, w104_v_limit_floor),
-        Many<Update<f32>, 1>{{w105_w_0}, {w106_w_0_count}},
-        Bound(w107_w_limit_slot, w108_w_limit_triple, w109_w_limit_floor),
-        w110_counts,
-        Ticket(w111_ticket),
-        w112_n);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w106_x_0}, {w107_x_0_count}},
+        w108_y,
+        w109_n,
+        w110_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w111_partials, w112_ticket, a0);
     return;
   }
   at -= w113_grid;
-  // clamp_group
-  if (at < w134_grid) {
-    Block<256> block(at, w134_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w114_m_0}, {w115_m_0_count}},
-        Bound(w116_m_limit_slot, w117_m_limit_triple, w118_m_limit_floor),
-        w119_rate,
-        w120_rate_deficit,
-        Many<Update<f32>, 1>{{w121_v_0}, {w122_v_0_count}},
-        Bound(w123_v_limit_slot, w124_v_limit_triple, w125_v_limit_floor),
-        Many<Update<f32>, 1>{{w126_w_0}, {w127_w_0_count}},
-        Bound(w128_w_limit_slot, w129_w_limit_triple, w130_w_limit_floor),
-        w131_counts,
-        Ticket(w132_ticket),
-        w133_n);
-    return;
-  }
-  at -= w134_grid;
   // p99_abs, pass 1
-  if (at < w142_grid) {
-    Block<256> block(at, w142_grid, shared);
+  if (at < w121_grid) {
+    Block<256> block(at, w121_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w135_x_0}, {w136_x_0_count}},
-        w137_y,
-        w138_n,
-        w139_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w140_partials, w141_ticket, a0);
+        Many<In<f32>, 1>{{w114_x_0}, {w115_x_0_count}},
+        w116_y,
+        w117_n,
+        w118_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w119_partials, w120_ticket, a0);
     return;
   }
-  at -= w142_grid;
+  at -= w121_grid;
   // p99_abs, pass 1
-  if (at < w150_grid) {
-    Block<256> block(at, w150_grid, shared);
+  if (at < w129_grid) {
+    Block<256> block(at, w129_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w143_x_0}, {w144_x_0_count}},
-        w145_y,
-        w146_n,
-        w147_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w148_partials, w149_ticket, a0);
+        Many<In<f32>, 1>{{w122_x_0}, {w123_x_0_count}},
+        w124_y,
+        w125_n,
+        w126_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w127_partials, w128_ticket, a0);
     return;
   }
-  at -= w150_grid;
+  at -= w129_grid;
   // p99_abs, pass 1
-  if (at < w164_grid) {
-    Block<256> block(at, w164_grid, shared);
-    const k_p99_abs::Args<4> a0{
-        Many<In<f32>, 4>{{w151_x_0, w153_x_1, w155_x_2, w157_x_3}, {w152_x_0_count, w154_x_1_count, w156_x_2_count, w158_x_3_count}},
-        w159_y,
-        w160_n,
-        w161_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w162_partials, w163_ticket, a0);
+  if (at < w137_grid) {
+    Block<256> block(at, w137_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w130_x_0}, {w131_x_0_count}},
+        w132_y,
+        w133_n,
+        w134_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w135_partials, w136_ticket, a0);
     return;
   }
 }
@@ -358,160 +327,154 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_41(
 extern "C" void train_fused_41(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(21), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(8), w.in<f32>(10), w.in<f32>(12), w.in<f32>(14)}, {w.integer(9), w.integer(11), w.integer(13), w.integer(15)}},
-            w.out<f32>(16),
-            w.integer(17),
-            w.pointer<u32>(18)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(19), w.pointer<u32>(20), a0);
-      });
-  start += w.integer(21);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(42), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(22)}, {w.integer(23)}},
-            w.bound(24),
-            w.out<f32>(27),
-            w.out<f32>(28),
-            Many<Update<f32>, 1>{{w.update<f32>(29)}, {w.integer(30)}},
-            w.bound(31),
-            Many<Update<f32>, 1>{{w.update<f32>(34)}, {w.integer(35)}},
-            w.bound(36),
-            w.out<i64>(39),
-            w.ticket(40),
-            w.integer(41));
-      });
-  start += w.integer(42);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(63), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(43)}, {w.integer(44)}},
-            w.bound(45),
-            w.out<f32>(48),
-            w.out<f32>(49),
-            Many<Update<f32>, 1>{{w.update<f32>(50)}, {w.integer(51)}},
-            w.bound(52),
-            Many<Update<f32>, 1>{{w.update<f32>(55)}, {w.integer(56)}},
-            w.bound(57),
-            w.out<i64>(60),
-            w.ticket(61),
-            w.integer(62));
-      });
-  start += w.integer(63);
   // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(71), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(64)}, {w.integer(65)}},
-            w.out<f32>(66),
-            w.integer(67),
-            w.pointer<u32>(68)};
-        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(69), w.pointer<u32>(70), a0);
+            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
+            w.out<f32>(10),
+            w.integer(11),
+            w.pointer<u32>(12)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
-  start += w.integer(71);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(92), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(72)}, {w.integer(73)}},
-            w.bound(74),
-            w.out<f32>(77),
-            w.out<f32>(78),
-            Many<Update<f32>, 1>{{w.update<f32>(79)}, {w.integer(80)}},
-            w.bound(81),
-            Many<Update<f32>, 1>{{w.update<f32>(84)}, {w.integer(85)}},
-            w.bound(86),
-            w.out<i64>(89),
-            w.ticket(90),
-            w.integer(91));
+  start += w.integer(15);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
+            w.out<f32>(18),
+            w.integer(19),
+            w.pointer<u32>(20)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
-  start += w.integer(92);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(113), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(93)}, {w.integer(94)}},
-            w.bound(95),
-            w.out<f32>(98),
-            w.out<f32>(99),
-            Many<Update<f32>, 1>{{w.update<f32>(100)}, {w.integer(101)}},
-            w.bound(102),
-            Many<Update<f32>, 1>{{w.update<f32>(105)}, {w.integer(106)}},
-            w.bound(107),
-            w.out<i64>(110),
-            w.ticket(111),
-            w.integer(112));
+  start += w.integer(23);
+  // p99_abs, pass 0
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(37), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(24), w.in<f32>(26), w.in<f32>(28), w.in<f32>(30)}, {w.integer(25), w.integer(27), w.integer(29), w.integer(31)}},
+            w.out<f32>(32),
+            w.integer(33),
+            w.pointer<u32>(34)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(35), w.pointer<u32>(36), a0);
+      });
+  start += w.integer(37);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(51), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(38)}, {w.integer(39)}},
+            Many<In<f32>, 1>{{w.in<f32>(40)}, {w.integer(41)}},
+            w.out<f32>(42),
+            w.integer(43),
+            nullptr};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(44)}, {w.integer(45)}},
+            w.out<f32>(46),
+            w.integer(47),
+            w.pointer<u32>(48)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(49), w.pointer<u32>(50), a0, a1);
+      });
+  start += w.integer(51);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(65), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<1, 1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(52)}, {w.integer(53)}},
+            Many<In<f32>, 1>{{w.in<f32>(54)}, {w.integer(55)}},
+            w.out<f32>(56),
+            w.integer(57),
+            nullptr};
+        const k_p99_abs::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(58)}, {w.integer(59)}},
+            w.out<f32>(60),
+            w.integer(61),
+            w.pointer<u32>(62)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(63), w.pointer<u32>(64), a0, a1);
+      });
+  start += w.integer(65);
+  // decay_rate + p99_abs
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(97), sizeof(StatisticsShared<256, k_decay_rate::Pass0, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_decay_rate::Args<4, 4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(66), w.in<f32>(68), w.in<f32>(70), w.in<f32>(72)}, {w.integer(67), w.integer(69), w.integer(71), w.integer(73)}},
+            Many<In<f32>, 4>{{w.in<f32>(74), w.in<f32>(76), w.in<f32>(78), w.in<f32>(80)}, {w.integer(75), w.integer(77), w.integer(79), w.integer(81)}},
+            w.out<f32>(82),
+            w.integer(83),
+            nullptr};
+        const k_p99_abs::Args<4> a1{
+            Many<In<f32>, 4>{{w.in<f32>(84), w.in<f32>(86), w.in<f32>(88), w.in<f32>(90)}, {w.integer(85), w.integer(87), w.integer(89), w.integer(91)}},
+            w.out<f32>(92),
+            w.integer(93),
+            w.pointer<u32>(94)};
+        statistics<256, k_decay_rate::Pass0, k_p99_abs::Pass0>(block, a0.g, w.pointer<u8>(95), w.pointer<u32>(96), a0, a1);
+      });
+  start += w.integer(97);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(105), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(98)}, {w.integer(99)}},
+            w.out<f32>(100),
+            w.integer(101),
+            w.pointer<u32>(102)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(103), w.pointer<u32>(104), a0);
+      });
+  start += w.integer(105);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(113), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(106)}, {w.integer(107)}},
+            w.out<f32>(108),
+            w.integer(109),
+            w.pointer<u32>(110)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(111), w.pointer<u32>(112), a0);
       });
   start += w.integer(113);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(134), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(114)}, {w.integer(115)}},
-            w.bound(116),
-            w.out<f32>(119),
-            w.out<f32>(120),
-            Many<Update<f32>, 1>{{w.update<f32>(121)}, {w.integer(122)}},
-            w.bound(123),
-            Many<Update<f32>, 1>{{w.update<f32>(126)}, {w.integer(127)}},
-            w.bound(128),
-            w.out<i64>(131),
-            w.ticket(132),
-            w.integer(133));
-      });
-  start += w.integer(134);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(142), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(121), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(135)}, {w.integer(136)}},
-            w.out<f32>(137),
-            w.integer(138),
-            w.pointer<u32>(139)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(140), w.pointer<u32>(141), a0);
+            Many<In<f32>, 1>{{w.in<f32>(114)}, {w.integer(115)}},
+            w.out<f32>(116),
+            w.integer(117),
+            w.pointer<u32>(118)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(119), w.pointer<u32>(120), a0);
       });
-  start += w.integer(142);
+  start += w.integer(121);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(150), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(129), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(143)}, {w.integer(144)}},
-            w.out<f32>(145),
-            w.integer(146),
-            w.pointer<u32>(147)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(148), w.pointer<u32>(149), a0);
+            Many<In<f32>, 1>{{w.in<f32>(122)}, {w.integer(123)}},
+            w.out<f32>(124),
+            w.integer(125),
+            w.pointer<u32>(126)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(127), w.pointer<u32>(128), a0);
       });
-  start += w.integer(150);
+  start += w.integer(129);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(164), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<4> a0{
-            Many<In<f32>, 4>{{w.in<f32>(151), w.in<f32>(153), w.in<f32>(155), w.in<f32>(157)}, {w.integer(152), w.integer(154), w.integer(156), w.integer(158)}},
-            w.out<f32>(159),
-            w.integer(160),
-            w.pointer<u32>(161)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(162), w.pointer<u32>(163), a0);
+      first_block, last_block, start, w.integer(137), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(130)}, {w.integer(131)}},
+            w.out<f32>(132),
+            w.integer(133),
+            w.pointer<u32>(134)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(135), w.pointer<u32>(136), a0);
       });
 }
 #endif

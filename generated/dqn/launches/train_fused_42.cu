@@ -3,13 +3,9 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/column_mean.cuh"
-#include "../kernels/gate_entropy.cuh"
-#include "../kernels/iqn_quantiles.cuh"
-#include "../kernels/masked_mean.cuh"
-#include "../kernels/mean.cuh"
-#include "../kernels/moe_lambda_eff_update.cuh"
+#include "../kernels/column_mean_abs.cuh"
 #include "../kernels/p99_abs.cuh"
+#include "../kernels/rms.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_42 {
@@ -18,11 +14,10 @@ namespace sizes = statics::train_fused_42;
 
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>);
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_masked_mean::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_masked_mean::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_mean::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_mean::Pass0>);
-  if (static_cast<i64>(sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>);
-  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -62,72 +57,96 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
     u8* __restrict__ w29_partials,
     u32* __restrict__ w30_ticket,
     i64 w31_grid,
-    const i32* __restrict__ w32_mask,
-    const f32* __restrict__ w33_x,
+    const f32* __restrict__ w32_x_0,
+    i64 w33_x_0_count,
     f32* __restrict__ w34_y,
     i64 w35_n,
-    u8* __restrict__ w36_partials,
-    u32* __restrict__ w37_ticket,
-    i64 w38_grid,
-    const f32* __restrict__ w39_x_0,
-    i64 w40_x_0_count,
-    f32* __restrict__ w41_y,
-    i64 w42_n,
-    u8* __restrict__ w43_partials,
-    u32* __restrict__ w44_ticket,
-    i64 w45_grid,
-    const f32* __restrict__ w46_x_0,
-    i64 w47_x_0_count,
+    u32* __restrict__ w36_carry,
+    const f32* __restrict__ w37_x_0,
+    i64 w38_x_0_count,
+    f32* __restrict__ w39_y,
+    i64 w40_n,
+    u8* __restrict__ w41_partials,
+    u32* __restrict__ w42_ticket,
+    i64 w43_grid,
+    const f32* __restrict__ w44_x,
+    f32* __restrict__ w45_y,
+    i64 w46_n,
+    const f32* __restrict__ w47_x,
     f32* __restrict__ w48_y,
     i64 w49_n,
-    u32* __restrict__ w50_carry,
-    u8* __restrict__ w51_partials,
-    u32* __restrict__ w52_ticket,
-    i64 w53_grid,
-    const f32* __restrict__ w54_x_0,
-    i64 w55_x_0_count,
-    f32* __restrict__ w56_y,
-    i64 w57_n,
-    u32* __restrict__ w58_carry,
-    u8* __restrict__ w59_partials,
-    u32* __restrict__ w60_ticket,
-    i64 w61_grid,
-    const f32* __restrict__ w62_x,
-    f32* __restrict__ w63_y,
-    i64 w64_n,
-    const f32* __restrict__ w65_x,
-    f32* __restrict__ w66_y,
-    i64 w67_n,
-    const f32* __restrict__ w68_x,
-    f32* __restrict__ w69_y,
-    i64 w70_n,
-    const f32* __restrict__ w71_x,
-    f32* __restrict__ w72_y,
-    i64 w73_n,
-    u8* __restrict__ w74_partials,
-    u32* __restrict__ w75_ticket,
-    i64 w76_grid,
-    const f32* __restrict__ w77_p,
-    f32* __restrict__ w78_y,
-    i64 w79_N,
+    const f32* __restrict__ w50_x,
+    f32* __restrict__ w51_y,
+    i64 w52_n,
+    const f32* __restrict__ w53_x,
+    f32* __restrict__ w54_y,
+    i64 w55_n,
+    const f32* __restrict__ w56_x,
+    f32* __restrict__ w57_y,
+    i64 w58_n,
+    const f32* __restrict__ w59_x,
+    f32* __restrict__ w60_y,
+    i64 w61_n,
+    u8* __restrict__ w62_partials,
+    u32* __restrict__ w63_ticket,
+    i64 w64_grid,
+    const f32* __restrict__ w65_x_0,
+    i64 w66_x_0_count,
+    f32* __restrict__ w67_y,
+    i64 w68_n,
+    u32* __restrict__ w69_carry,
+    u8* __restrict__ w70_partials,
+    u32* __restrict__ w71_ticket,
+    i64 w72_grid,
+    const f32* __restrict__ w73_x_0,
+    i64 w74_x_0_count,
+    f32* __restrict__ w75_y,
+    i64 w76_n,
+    u32* __restrict__ w77_carry,
+    u8* __restrict__ w78_partials,
+    u32* __restrict__ w79_ticket,
     i64 w80_grid,
-    const f32* __restrict__ w81_base,
-    const f32* __restrict__ w82_entropy_slot,
-    const f32* __restrict__ w83_entropy_triple,
-    i64 w84_entropy_floor,
-    f32* __restrict__ w85_lambda_eff,
-    i64 w86_grid,
-    const f32* __restrict__ w87_x,
-    f32* __restrict__ w88_y,
-    i64* __restrict__ w89_counts,
-    f32* __restrict__ w90_sums,
-    u32* __restrict__ w91_ticket,
-    i64 w92_B,
-    i64 w93_N,
-    i64 w94_grid) {
+    const f32* __restrict__ w81_x_0,
+    i64 w82_x_0_count,
+    f32* __restrict__ w83_y,
+    i64 w84_n,
+    u32* __restrict__ w85_carry,
+    u8* __restrict__ w86_partials,
+    u32* __restrict__ w87_ticket,
+    i64 w88_grid,
+    const f32* __restrict__ w89_x_0,
+    i64 w90_x_0_count,
+    const f32* __restrict__ w91_x_1,
+    i64 w92_x_1_count,
+    const f32* __restrict__ w93_x_2,
+    i64 w94_x_2_count,
+    const f32* __restrict__ w95_x_3,
+    i64 w96_x_3_count,
+    f32* __restrict__ w97_y,
+    i64 w98_n,
+    u32* __restrict__ w99_carry,
+    u8* __restrict__ w100_partials,
+    u32* __restrict__ w101_ticket,
+    i64 w102_grid,
+    const f32* __restrict__ w103_x_0,
+    i64 w104_x_0_count,
+    f32* __restrict__ w105_y,
+    i64 w106_n,
+    u32* __restrict__ w107_carry,
+    u8* __restrict__ w108_partials,
+    u32* __restrict__ w109_ticket,
+    i64 w110_grid,
+    const f32* __restrict__ w111_x_0,
+    i64 w112_x_0_count,
+    f32* __restrict__ w113_y,
+    i64 w114_n,
+    u32* __restrict__ w115_carry,
+    u8* __restrict__ w116_partials,
+    u32* __restrict__ w117_ticket,
+    i64 w118_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w7_grid) {
     Block<256> block(at, w7_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -135,11 +154,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
         w2_y,
         w3_n,
         w4_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
   at -= w7_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w15_grid) {
     Block<256> block(at, w15_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -147,11 +166,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
         w10_y,
         w11_n,
         w12_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w13_partials, w14_ticket, a0);
     return;
   }
   at -= w15_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w23_grid) {
     Block<256> block(at, w23_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -159,11 +178,11 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
         w18_y,
         w19_n,
         w20_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w21_partials, w22_ticket, a0);
     return;
   }
   at -= w23_grid;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   if (at < w31_grid) {
     Block<256> block(at, w31_grid, shared);
     const k_p99_abs::Args<1> a0{
@@ -171,122 +190,133 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
         w26_y,
         w27_n,
         w28_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w29_partials, w30_ticket, a0);
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w29_partials, w30_ticket, a0);
     return;
   }
   at -= w31_grid;
-  // masked_mean
-  if (at < w38_grid) {
-    Block<256> block(at, w38_grid, shared);
-    const k_masked_mean::Args a0{
-        w32_mask,
-        w33_x,
+  // p99_abs + rms, pass 0
+  if (at < w43_grid) {
+    Block<256> block(at, w43_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w32_x_0}, {w33_x_0_count}},
         w34_y,
         w35_n,
+        w36_carry};
+    const k_rms::Args<1> a1{
+        Many<In<f32>, 1>{{w37_x_0}, {w38_x_0_count}},
+        w39_y,
+        w40_n,
         nullptr};
-    statistics<256, k_masked_mean::Pass0>(block, Elements{a0.n}, w36_partials, w37_ticket, a0);
+    statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w41_partials, w42_ticket, a0, a1);
     return;
   }
-  at -= w38_grid;
-  // mean
-  if (at < w45_grid) {
-    Block<256> block(at, w45_grid, shared);
-    const k_mean::Args<1> a0{
-        Many<In<f32>, 1>{{w39_x_0}, {w40_x_0_count}},
-        w41_y,
-        w42_n,
+  at -= w43_grid;
+  // column_mean_abs
+  if (at < w64_grid) {
+    Block<256> block(at, w64_grid, shared);
+    const k_column_mean_abs::Args<sizes::T5M0_C, sizes::T5M0_COLUMN> a0{
+        w44_x,
+        w45_y,
+        w46_n,
         nullptr};
-    statistics<256, k_mean::Pass0>(block, a0.x, w43_partials, w44_ticket, a0);
-    return;
-  }
-  at -= w45_grid;
-  // p99_abs, pass 1
-  if (at < w53_grid) {
-    Block<256> block(at, w53_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w46_x_0}, {w47_x_0_count}},
+    const k_column_mean_abs::Args<sizes::T5M1_C, sizes::T5M1_COLUMN> a1{
+        w47_x,
         w48_y,
         w49_n,
-        w50_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w51_partials, w52_ticket, a0);
+        nullptr};
+    const k_column_mean_abs::Args<sizes::T5M2_C, sizes::T5M2_COLUMN> a2{
+        w50_x,
+        w51_y,
+        w52_n,
+        nullptr};
+    const k_column_mean_abs::Args<sizes::T5M3_C, sizes::T5M3_COLUMN> a3{
+        w53_x,
+        w54_y,
+        w55_n,
+        nullptr};
+    const k_column_mean_abs::Args<sizes::T5M4_C, sizes::T5M4_COLUMN> a4{
+        w56_x,
+        w57_y,
+        w58_n,
+        nullptr};
+    const k_column_mean_abs::Args<sizes::T5M5_C, sizes::T5M5_COLUMN> a5{
+        w59_x,
+        w60_y,
+        w61_n,
+        nullptr};
+    statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w62_partials, w63_ticket, a0, a1, a2, a3, a4, a5);
     return;
   }
-  at -= w53_grid;
-  // p99_abs, pass 1
-  if (at < w61_grid) {
-    Block<256> block(at, w61_grid, shared);
+  at -= w64_grid;
+  // p99_abs, pass 0
+  if (at < w72_grid) {
+    Block<256> block(at, w72_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w54_x_0}, {w55_x_0_count}},
-        w56_y,
-        w57_n,
-        w58_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w59_partials, w60_ticket, a0);
+        Many<In<f32>, 1>{{w65_x_0}, {w66_x_0_count}},
+        w67_y,
+        w68_n,
+        w69_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w70_partials, w71_ticket, a0);
     return;
   }
-  at -= w61_grid;
-  // iqn_quantiles
-  if (at < w76_grid) {
-    Block<256> block(at, w76_grid, shared);
-    const k_iqn_quantiles::Args<sizes::T8M0_C, sizes::T8M0_QUANTILE, sizes::T8M0_T> a0{
-        w62_x,
-        w63_y,
-        w64_n,
-        nullptr};
-    const k_iqn_quantiles::Args<sizes::T8M1_C, sizes::T8M1_QUANTILE, sizes::T8M1_T> a1{
-        w65_x,
-        w66_y,
-        w67_n,
-        nullptr};
-    const k_iqn_quantiles::Args<sizes::T8M2_C, sizes::T8M2_QUANTILE, sizes::T8M2_T> a2{
-        w68_x,
-        w69_y,
-        w70_n,
-        nullptr};
-    const k_iqn_quantiles::Args<sizes::T8M3_C, sizes::T8M3_QUANTILE, sizes::T8M3_T> a3{
-        w71_x,
-        w72_y,
-        w73_n,
-        nullptr};
-    statistics<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>(block, Elements{a0.n}, w74_partials, w75_ticket, a0, a1, a2, a3);
-    return;
-  }
-  at -= w76_grid;
-  // gate_entropy
+  at -= w72_grid;
+  // p99_abs, pass 1
   if (at < w80_grid) {
-    if (threadIdx.x >= 32) return;
-    Block<32> block(at, w80_grid, shared);
-    k_gate_entropy::body<32>(
-        block,
-        w77_p,
-        w78_y,
-        w79_N);
+    Block<256> block(at, w80_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w73_x_0}, {w74_x_0_count}},
+        w75_y,
+        w76_n,
+        w77_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w78_partials, w79_ticket, a0);
     return;
   }
   at -= w80_grid;
-  // moe_lambda_eff_update
-  if (at < w86_grid) {
-    if (threadIdx.x >= 32) return;
-    Block<32> block(at, w86_grid, shared);
-    k_moe_lambda_eff_update::body<32, sizes::T10M0_E>(
-        block,
-        w81_base,
-        Bound(w82_entropy_slot, w83_entropy_triple, w84_entropy_floor),
-        w85_lambda_eff);
+  // p99_abs, pass 1
+  if (at < w88_grid) {
+    Block<256> block(at, w88_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w81_x_0}, {w82_x_0_count}},
+        w83_y,
+        w84_n,
+        w85_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w86_partials, w87_ticket, a0);
     return;
   }
-  at -= w86_grid;
-  // column_mean
-  if (at < w94_grid) {
-    Block<256> block(at, w94_grid, shared);
-    k_column_mean::body<256>(
-        block,
-        w87_x,
-        w88_y,
-        w89_counts,
-        w90_sums,
-        Ticket(w91_ticket),
-        w92_B,
-        w93_N);
+  at -= w88_grid;
+  // p99_abs, pass 1
+  if (at < w102_grid) {
+    Block<256> block(at, w102_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w89_x_0, w91_x_1, w93_x_2, w95_x_3}, {w90_x_0_count, w92_x_1_count, w94_x_2_count, w96_x_3_count}},
+        w97_y,
+        w98_n,
+        w99_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w100_partials, w101_ticket, a0);
+    return;
+  }
+  at -= w102_grid;
+  // p99_abs, pass 1
+  if (at < w110_grid) {
+    Block<256> block(at, w110_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w103_x_0}, {w104_x_0_count}},
+        w105_y,
+        w106_n,
+        w107_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w108_partials, w109_ticket, a0);
+    return;
+  }
+  at -= w110_grid;
+  // p99_abs, pass 1
+  if (at < w118_grid) {
+    Block<256> block(at, w118_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w111_x_0}, {w112_x_0_count}},
+        w113_y,
+        w114_n,
+        w115_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w116_partials, w117_ticket, a0);
     return;
   }
 }
@@ -294,153 +324,166 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_42(
 extern "C" void train_fused_42(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
             w.out<f32>(2),
             w.integer(3),
             w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
       });
   start += w.integer(7);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
             w.out<f32>(10),
             w.integer(11),
             w.pointer<u32>(12)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
       });
   start += w.integer(15);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
             w.out<f32>(18),
             w.integer(19),
             w.pointer<u32>(20)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
       });
   start += w.integer(23);
-  // p99_abs, pass 1
+  // p99_abs, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
             Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
             w.out<f32>(26),
             w.integer(27),
             w.pointer<u32>(28)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
       });
   start += w.integer(31);
-  // masked_mean
+  // p99_abs + rms, pass 0
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(38), sizeof(StatisticsShared<256, k_masked_mean::Pass0>), [&](auto& block) {
-        const k_masked_mean::Args a0{
-            w.in<i32>(32),
-            w.in<f32>(33),
+      first_block, last_block, start, w.integer(43), sizeof(StatisticsShared<256, k_p99_abs::Pass0, k_rms::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(32)}, {w.integer(33)}},
             w.out<f32>(34),
             w.integer(35),
+            w.pointer<u32>(36)};
+        const k_rms::Args<1> a1{
+            Many<In<f32>, 1>{{w.in<f32>(37)}, {w.integer(38)}},
+            w.out<f32>(39),
+            w.integer(40),
             nullptr};
-        statistics<256, k_masked_mean::Pass0>(block, Elements{a0.n}, w.pointer<u8>(36), w.pointer<u32>(37), a0);
+        statistics<256, k_p99_abs::Pass0, k_rms::Pass0>(block, a0.x, w.pointer<u8>(41), w.pointer<u32>(42), a0, a1);
       });
-  start += w.integer(38);
-  // mean
+  start += w.integer(43);
+  // column_mean_abs
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(45), sizeof(StatisticsShared<256, k_mean::Pass0>), [&](auto& block) {
-        const k_mean::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(39)}, {w.integer(40)}},
-            w.out<f32>(41),
-            w.integer(42),
+      first_block, last_block, start, w.integer(64), sizeof(StatisticsShared<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>), [&](auto& block) {
+        const k_column_mean_abs::Args<sizes::T5M0_C, sizes::T5M0_COLUMN> a0{
+            w.in<f32>(44),
+            w.out<f32>(45),
+            w.integer(46),
             nullptr};
-        statistics<256, k_mean::Pass0>(block, a0.x, w.pointer<u8>(43), w.pointer<u32>(44), a0);
-      });
-  start += w.integer(45);
-  // p99_abs, pass 1
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(53), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(46)}, {w.integer(47)}},
+        const k_column_mean_abs::Args<sizes::T5M1_C, sizes::T5M1_COLUMN> a1{
+            w.in<f32>(47),
             w.out<f32>(48),
             w.integer(49),
-            w.pointer<u32>(50)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(51), w.pointer<u32>(52), a0);
+            nullptr};
+        const k_column_mean_abs::Args<sizes::T5M2_C, sizes::T5M2_COLUMN> a2{
+            w.in<f32>(50),
+            w.out<f32>(51),
+            w.integer(52),
+            nullptr};
+        const k_column_mean_abs::Args<sizes::T5M3_C, sizes::T5M3_COLUMN> a3{
+            w.in<f32>(53),
+            w.out<f32>(54),
+            w.integer(55),
+            nullptr};
+        const k_column_mean_abs::Args<sizes::T5M4_C, sizes::T5M4_COLUMN> a4{
+            w.in<f32>(56),
+            w.out<f32>(57),
+            w.integer(58),
+            nullptr};
+        const k_column_mean_abs::Args<sizes::T5M5_C, sizes::T5M5_COLUMN> a5{
+            w.in<f32>(59),
+            w.out<f32>(60),
+            w.integer(61),
+            nullptr};
+        statistics<256, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0, k_column_mean_abs::Pass0>(block, Elements{a0.n}, w.pointer<u8>(62), w.pointer<u32>(63), a0, a1, a2, a3, a4, a5);
       });
-  start += w.integer(53);
+  start += w.integer(64);
+  // p99_abs, pass 0
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(72), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(65)}, {w.integer(66)}},
+            w.out<f32>(67),
+            w.integer(68),
+            w.pointer<u32>(69)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(70), w.pointer<u32>(71), a0);
+      });
+  start += w.integer(72);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(61), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(80), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(54)}, {w.integer(55)}},
-            w.out<f32>(56),
-            w.integer(57),
-            w.pointer<u32>(58)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(59), w.pointer<u32>(60), a0);
-      });
-  start += w.integer(61);
-  // iqn_quantiles
-  host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(76), sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>), [&](auto& block) {
-        const k_iqn_quantiles::Args<sizes::T8M0_C, sizes::T8M0_QUANTILE, sizes::T8M0_T> a0{
-            w.in<f32>(62),
-            w.out<f32>(63),
-            w.integer(64),
-            nullptr};
-        const k_iqn_quantiles::Args<sizes::T8M1_C, sizes::T8M1_QUANTILE, sizes::T8M1_T> a1{
-            w.in<f32>(65),
-            w.out<f32>(66),
-            w.integer(67),
-            nullptr};
-        const k_iqn_quantiles::Args<sizes::T8M2_C, sizes::T8M2_QUANTILE, sizes::T8M2_T> a2{
-            w.in<f32>(68),
-            w.out<f32>(69),
-            w.integer(70),
-            nullptr};
-        const k_iqn_quantiles::Args<sizes::T8M3_C, sizes::T8M3_QUANTILE, sizes::T8M3_T> a3{
-            w.in<f32>(71),
-            w.out<f32>(72),
-            w.integer(73),
-            nullptr};
-        statistics<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>(block, Elements{a0.n}, w.pointer<u8>(74), w.pointer<u32>(75), a0, a1, a2, a3);
-      });
-  start += w.integer(76);
-  // gate_entropy
-  host::run_blocks<32, host::Threads::loop>(
-      first_block, last_block, start, w.integer(80), 0, [&](auto& block) {
-        k_gate_entropy::body<32>(
-            block,
-            w.in<f32>(77),
-            w.out<f32>(78),
-            w.integer(79));
+            Many<In<f32>, 1>{{w.in<f32>(73)}, {w.integer(74)}},
+            w.out<f32>(75),
+            w.integer(76),
+            w.pointer<u32>(77)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(78), w.pointer<u32>(79), a0);
       });
   start += w.integer(80);
-  // moe_lambda_eff_update
-  host::run_blocks<32, host::Threads::loop>(
-      first_block, last_block, start, w.integer(86), 0, [&](auto& block) {
-        k_moe_lambda_eff_update::body<32, sizes::T10M0_E>(
-            block,
-            w.in<f32>(81),
-            w.bound(82),
-            w.out<f32>(85));
-      });
-  start += w.integer(86);
-  // column_mean
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(94), sizeof(k_column_mean::Shared), [&](auto& block) {
-        k_column_mean::body<256>(
-            block,
-            w.in<f32>(87),
-            w.out<f32>(88),
-            w.out<i64>(89),
-            w.out<f32>(90),
-            w.ticket(91),
-            w.integer(92),
-            w.integer(93));
+      first_block, last_block, start, w.integer(88), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(81)}, {w.integer(82)}},
+            w.out<f32>(83),
+            w.integer(84),
+            w.pointer<u32>(85)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(86), w.pointer<u32>(87), a0);
+      });
+  start += w.integer(88);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(102), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(89), w.in<f32>(91), w.in<f32>(93), w.in<f32>(95)}, {w.integer(90), w.integer(92), w.integer(94), w.integer(96)}},
+            w.out<f32>(97),
+            w.integer(98),
+            w.pointer<u32>(99)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(100), w.pointer<u32>(101), a0);
+      });
+  start += w.integer(102);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(110), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(103)}, {w.integer(104)}},
+            w.out<f32>(105),
+            w.integer(106),
+            w.pointer<u32>(107)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(108), w.pointer<u32>(109), a0);
+      });
+  start += w.integer(110);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(118), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(111)}, {w.integer(112)}},
+            w.out<f32>(113),
+            w.integer(114),
+            w.pointer<u32>(115)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(116), w.pointer<u32>(117), a0);
       });
 }
 #endif

@@ -3,12 +3,8 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../kernels/adamw.cuh"
 #include "../kernels/clamp_group.cuh"
-#include "../kernels/column_mean.cuh"
 #include "../kernels/p99_abs.cuh"
-#include "../kernels/polyak.cuh"
-#include "../kernels/zero.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_43 {
@@ -16,7 +12,7 @@ namespace entry_train_fused_43 {
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
   if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
-  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass0>);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
@@ -26,384 +22,315 @@ static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves fo
 extern "C" __global__ void __launch_bounds__(256) train_fused_43(
     const f32* __restrict__ w0_x_0,
     i64 w1_x_0_count,
-    f32* __restrict__ w2_y,
-    i64 w3_n,
-    u32* __restrict__ w4_carry,
-    u8* __restrict__ w5_partials,
-    u32* __restrict__ w6_ticket,
-    i64 w7_grid,
-    const f32* __restrict__ w8_clip_slot,
-    const f32* __restrict__ w9_clip_triple,
-    i64 w10_clip_floor,
-    const f32* __restrict__ w11_correction,
-    const f32* __restrict__ w12_g_0,
-    i64 w13_g_0_count,
-    const f32* __restrict__ w14_l1,
-    const f32* __restrict__ w15_lr,
-    f32* __restrict__ w16_m_0,
-    i64 w17_m_0_count,
-    const f32* __restrict__ w18_norm,
-    f32* __restrict__ w19_v_0,
-    i64 w20_v_0_count,
-    f32* __restrict__ w21_w_0,
-    i64 w22_w_0_count,
-    const f32* __restrict__ w23_wd,
-    i64 w24_M,
-    i64 w25_n,
-    i64 w26_grid,
-    f32* __restrict__ w27_m_0,
-    i64 w28_m_0_count,
-    f32* __restrict__ w29_m_1,
-    i64 w30_m_1_count,
-    f32* __restrict__ w31_m_2,
-    i64 w32_m_2_count,
-    f32* __restrict__ w33_m_3,
-    i64 w34_m_3_count,
-    const f32* __restrict__ w35_m_limit_slot,
-    const f32* __restrict__ w36_m_limit_triple,
-    i64 w37_m_limit_floor,
-    f32* __restrict__ w38_rate,
-    f32* __restrict__ w39_rate_deficit,
-    f32* __restrict__ w40_v_0,
-    i64 w41_v_0_count,
-    f32* __restrict__ w42_v_1,
-    i64 w43_v_1_count,
-    f32* __restrict__ w44_v_2,
-    i64 w45_v_2_count,
-    f32* __restrict__ w46_v_3,
-    i64 w47_v_3_count,
-    const f32* __restrict__ w48_v_limit_slot,
-    const f32* __restrict__ w49_v_limit_triple,
-    i64 w50_v_limit_floor,
-    f32* __restrict__ w51_w_0,
-    i64 w52_w_0_count,
-    f32* __restrict__ w53_w_1,
-    i64 w54_w_1_count,
-    f32* __restrict__ w55_w_2,
-    i64 w56_w_2_count,
-    f32* __restrict__ w57_w_3,
-    i64 w58_w_3_count,
-    const f32* __restrict__ w59_w_limit_slot,
-    const f32* __restrict__ w60_w_limit_triple,
-    i64 w61_w_limit_floor,
-    i64* __restrict__ w62_counts,
-    u32* __restrict__ w63_ticket,
-    i64 w64_n,
-    i64 w65_grid,
-    const f32* __restrict__ w66_x_0,
-    i64 w67_x_0_count,
-    f32* __restrict__ w68_y,
-    i64 w69_n,
-    u32* __restrict__ w70_carry,
-    u8* __restrict__ w71_partials,
-    u32* __restrict__ w72_ticket,
-    i64 w73_grid,
-    f32* __restrict__ w74_m_0,
-    i64 w75_m_0_count,
-    const f32* __restrict__ w76_m_limit_slot,
-    const f32* __restrict__ w77_m_limit_triple,
-    i64 w78_m_limit_floor,
-    f32* __restrict__ w79_rate,
-    f32* __restrict__ w80_rate_deficit,
-    f32* __restrict__ w81_v_0,
-    i64 w82_v_0_count,
-    const f32* __restrict__ w83_v_limit_slot,
-    const f32* __restrict__ w84_v_limit_triple,
-    i64 w85_v_limit_floor,
-    f32* __restrict__ w86_w_0,
-    i64 w87_w_0_count,
-    const f32* __restrict__ w88_w_limit_slot,
-    const f32* __restrict__ w89_w_limit_triple,
-    i64 w90_w_limit_floor,
-    i64* __restrict__ w91_counts,
-    u32* __restrict__ w92_ticket,
-    i64 w93_n,
-    i64 w94_grid,
-    f32* __restrict__ w95_m_0,
-    i64 w96_m_0_count,
-    const f32* __restrict__ w97_m_limit_slot,
-    const f32* __restrict__ w98_m_limit_triple,
-    i64 w99_m_limit_floor,
-    f32* __restrict__ w100_rate,
-    f32* __restrict__ w101_rate_deficit,
-    f32* __restrict__ w102_v_0,
-    i64 w103_v_0_count,
-    const f32* __restrict__ w104_v_limit_slot,
-    const f32* __restrict__ w105_v_limit_triple,
-    i64 w106_v_limit_floor,
-    f32* __restrict__ w107_w_0,
-    i64 w108_w_0_count,
-    const f32* __restrict__ w109_w_limit_slot,
-    const f32* __restrict__ w110_w_limit_triple,
-    i64 w111_w_limit_floor,
-    i64* __restrict__ w112_counts,
-    u32* __restrict__ w113_ticket,
-    i64 w114_n,
-    i64 w115_grid,
-    const f32* __restrict__ w116_online_0,
-    i64 w117_online_0_count,
-    const f32* __restrict__ w118_online_1,
-    i64 w119_online_1_count,
-    const f32* __restrict__ w120_online_2,
-    i64 w121_online_2_count,
-    const f32* __restrict__ w122_online_3,
-    i64 w123_online_3_count,
-    const f32* __restrict__ w124_online_4,
-    i64 w125_online_4_count,
-    const f32* __restrict__ w126_online_5,
-    i64 w127_online_5_count,
-    const f32* __restrict__ w128_online_6,
-    i64 w129_online_6_count,
-    const f32* __restrict__ w130_online_7,
-    i64 w131_online_7_count,
-    const f32* __restrict__ w132_online_8,
-    i64 w133_online_8_count,
-    const f32* __restrict__ w134_online_9,
-    i64 w135_online_9_count,
-    const f32* __restrict__ w136_online_10,
-    i64 w137_online_10_count,
-    const f32* __restrict__ w138_online_11,
-    i64 w139_online_11_count,
-    const f32* __restrict__ w140_online_12,
-    i64 w141_online_12_count,
-    const f32* __restrict__ w142_online_13,
-    i64 w143_online_13_count,
-    const f32* __restrict__ w144_online_14,
-    i64 w145_online_14_count,
-    const f32* __restrict__ w146_online_15,
-    i64 w147_online_15_count,
-    const f32* __restrict__ w148_online_16,
-    i64 w149_online_16_count,
-    const f32* __restrict__ w150_online_17,
-    i64 w151_online_17_count,
-    const f32* __restrict__ w152_online_18,
-    i64 w153_online_18_count,
-    const f32* __restrict__ w154_online_19,
-    i64 w155_online_19_count,
-    const f32* __restrict__ w156_online_20,
-    i64 w157_online_20_count,
-    const f32* __restrict__ w158_online_21,
-    i64 w159_online_21_count,
-    const f32* __restrict__ w160_online_22,
-    i64 w161_online_22_count,
-    const f32* __restrict__ w162_online_23,
-    i64 w163_online_23_count,
-    const f32* __restrict__ w164_online_24,
-    i64 w165_online_24_count,
-    const f32* __restrict__ w166_online_25,
-    i64 w167_online_25_count,
-    const f32* __restrict__ w168_online_26,
-    i64 w169_online_26_count,
-    const f32* __restrict__ w170_online_27,
-    i64 w171_online_27_count,
-    f32* __restrict__ w172_target_0,
-    i64 w173_target_0_count,
-    f32* __restrict__ w174_target_1,
-    i64 w175_target_1_count,
-    f32* __restrict__ w176_target_2,
-    i64 w177_target_2_count,
-    f32* __restrict__ w178_target_3,
-    i64 w179_target_3_count,
-    f32* __restrict__ w180_target_4,
-    i64 w181_target_4_count,
-    f32* __restrict__ w182_target_5,
-    i64 w183_target_5_count,
-    f32* __restrict__ w184_target_6,
-    i64 w185_target_6_count,
-    f32* __restrict__ w186_target_7,
-    i64 w187_target_7_count,
-    f32* __restrict__ w188_target_8,
-    i64 w189_target_8_count,
-    f32* __restrict__ w190_target_9,
-    i64 w191_target_9_count,
-    f32* __restrict__ w192_target_10,
-    i64 w193_target_10_count,
-    f32* __restrict__ w194_target_11,
-    i64 w195_target_11_count,
-    f32* __restrict__ w196_target_12,
-    i64 w197_target_12_count,
-    f32* __restrict__ w198_target_13,
-    i64 w199_target_13_count,
-    f32* __restrict__ w200_target_14,
-    i64 w201_target_14_count,
-    f32* __restrict__ w202_target_15,
-    i64 w203_target_15_count,
-    f32* __restrict__ w204_target_16,
-    i64 w205_target_16_count,
-    f32* __restrict__ w206_target_17,
-    i64 w207_target_17_count,
-    f32* __restrict__ w208_target_18,
-    i64 w209_target_18_count,
-    f32* __restrict__ w210_target_19,
-    i64 w211_target_19_count,
-    f32* __restrict__ w212_target_20,
-    i64 w213_target_20_count,
-    f32* __restrict__ w214_target_21,
-    i64 w215_target_21_count,
-    f32* __restrict__ w216_target_22,
-    i64 w217_target_22_count,
-    f32* __restrict__ w218_target_23,
-    i64 w219_target_23_count,
-    f32* __restrict__ w220_target_24,
-    i64 w221_target_24_count,
-    f32* __restrict__ w222_target_25,
-    i64 w223_target_25_count,
-    f32* __restrict__ w224_target_26,
-    i64 w225_target_26_count,
-    f32* __restrict__ w226_target_27,
-    i64 w227_target_27_count,
-    const f32* __restrict__ w228_tau,
-    i64 w229_n,
-    i64 w230_grid,
-    const f32* __restrict__ w231_x,
-    f32* __restrict__ w232_y,
-    i64* __restrict__ w233_counts,
-    f32* __restrict__ w234_sums,
-    u32* __restrict__ w235_ticket,
-    i64 w236_B,
-    i64 w237_N,
-    i64 w238_grid,
-    f32* __restrict__ w239_y_0,
-    i64 w240_y_0_count,
-    i64 w241_n,
-    i64 w242_grid) {
+    const f32* __restrict__ w2_x_1,
+    i64 w3_x_1_count,
+    const f32* __restrict__ w4_x_2,
+    i64 w5_x_2_count,
+    const f32* __restrict__ w6_x_3,
+    i64 w7_x_3_count,
+    f32* __restrict__ w8_y,
+    i64 w9_n,
+    u32* __restrict__ w10_carry,
+    u8* __restrict__ w11_partials,
+    u32* __restrict__ w12_ticket,
+    i64 w13_grid,
+    f32* __restrict__ w14_m_0,
+    i64 w15_m_0_count,
+    const f32* __restrict__ w16_m_limit_slot,
+    const f32* __restrict__ w17_m_limit_triple,
+    i64 w18_m_limit_floor,
+    f32* __restrict__ w19_rate,
+    f32* __restrict__ w20_rate_deficit,
+    f32* __restrict__ w21_v_0,
+    i64 w22_v_0_count,
+    const f32* __restrict__ w23_v_limit_slot,
+    const f32* __restrict__ w24_v_limit_triple,
+    i64 w25_v_limit_floor,
+    f32* __restrict__ w26_w_0,
+    i64 w27_w_0_count,
+    const f32* __restrict__ w28_w_limit_slot,
+    const f32* __restrict__ w29_w_limit_triple,
+    i64 w30_w_limit_floor,
+    i64* __restrict__ w31_counts,
+    u32* __restrict__ w32_ticket,
+    i64 w33_n,
+    i64 w34_grid,
+    f32* __restrict__ w35_m_0,
+    i64 w36_m_0_count,
+    const f32* __restrict__ w37_m_limit_slot,
+    const f32* __restrict__ w38_m_limit_triple,
+    i64 w39_m_limit_floor,
+    f32* __restrict__ w40_rate,
+    f32* __restrict__ w41_rate_deficit,
+    f32* __restrict__ w42_v_0,
+    i64 w43_v_0_count,
+    const f32* __restrict__ w44_v_limit_slot,
+    const f32* __restrict__ w45_v_limit_triple,
+    i64 w46_v_limit_floor,
+    f32* __restrict__ w47_w_0,
+    i64 w48_w_0_count,
+    const f32* __restrict__ w49_w_limit_slot,
+    const f32* __restrict__ w50_w_limit_triple,
+    i64 w51_w_limit_floor,
+    i64* __restrict__ w52_counts,
+    u32* __restrict__ w53_ticket,
+    i64 w54_n,
+    i64 w55_grid,
+    const f32* __restrict__ w56_x_0,
+    i64 w57_x_0_count,
+    f32* __restrict__ w58_y,
+    i64 w59_n,
+    u32* __restrict__ w60_carry,
+    u8* __restrict__ w61_partials,
+    u32* __restrict__ w62_ticket,
+    i64 w63_grid,
+    f32* __restrict__ w64_m_0,
+    i64 w65_m_0_count,
+    const f32* __restrict__ w66_m_limit_slot,
+    const f32* __restrict__ w67_m_limit_triple,
+    i64 w68_m_limit_floor,
+    f32* __restrict__ w69_rate,
+    f32* __restrict__ w70_rate_deficit,
+    f32* __restrict__ w71_v_0,
+    i64 w72_v_0_count,
+    const f32* __restrict__ w73_v_limit_slot,
+    const f32* __restrict__ w74_v_limit_triple,
+    i64 w75_v_limit_floor,
+    f32* __restrict__ w76_w_0,
+    i64 w77_w_0_count,
+    const f32* __restrict__ w78_w_limit_slot,
+    const f32* __restrict__ w79_w_limit_triple,
+    i64 w80_w_limit_floor,
+    i64* __restrict__ w81_counts,
+    u32* __restrict__ w82_ticket,
+    i64 w83_n,
+    i64 w84_grid,
+    f32* __restrict__ w85_m_0,
+    i64 w86_m_0_count,
+    const f32* __restrict__ w87_m_limit_slot,
+    const f32* __restrict__ w88_m_limit_triple,
+    i64 w89_m_limit_floor,
+    f32* __restrict__ w90_rate,
+    f32* __restrict__ w91_rate_deficit,
+    f32* __restrict__ w92_v_0,
+    i64 w93_v_0_count,
+    const f32* __restrict__ w94_v_limit_slot,
+    const f32* __restrict__ w95_v_limit_triple,
+    i64 w96_v_limit_floor,
+    f32* __restrict__ w97_w_0,
+    i64 w98_w_0_count,
+    const f32* __restrict__ w99_w_limit_slot,
+    const f32* __restrict__ w100_w_limit_triple,
+    i64 w101_w_limit_floor,
+    i64* __restrict__ w102_counts,
+    u32* __restrict__ w103_ticket,
+    i64 w104_n,
+    i64 w105_grid,
+    f32* __restrict__ w106_m_0,
+    i64 w107_m_0_count,
+    const f32* __restrict__ w108_m_limit_slot,
+    const f32* __restrict__ w109_m_limit_triple,
+    i64 w110_m_limit_floor,
+    f32* __restrict__ w111_rate,
+    f32* __restrict__ w112_rate_deficit,
+    f32* __restrict__ w113_v_0,
+    i64 w114_v_0_count,
+    const f32* __restrict__ w115_v_limit_slot,
+    const f32* __restrict__ w116_v_limit_triple,
+    i64 w117_v_limit_floor,
+    f32* __restrict__ w118_w_0,
+    i64 w119_w_0_count,
+    const f32* __restrict__ w120_w_limit_slot,
+    const f32* __restrict__ w121_w_limit_triple,
+    i64 w122_w_limit_floor,
+    i64* __restrict__ w123_counts,
+    u32* __restrict__ w124_ticket,
+    i64 w125_n,
+    i64 w126_grid,
+    const f32* __restrict__ w127_x_0,
+    i64 w128_x_0_count,
+    f32* __restrict__ w129_y,
+    i64 w130_n,
+    u32* __restrict__ w131_carry,
+    u8* __restrict__ w132_partials,
+    u32* __restrict__ w133_ticket,
+    i64 w134_grid,
+    const f32* __restrict__ w135_x_0,
+    i64 w136_x_0_count,
+    f32* __restrict__ w137_y,
+    i64 w138_n,
+    u32* __restrict__ w139_carry,
+    u8* __restrict__ w140_partials,
+    u32* __restrict__ w141_ticket,
+    i64 w142_grid,
+    const f32* __restrict__ w143_x_0,
+    i64 w144_x_0_count,
+    const f32* __restrict__ w145_x_1,
+    i64 w146_x_1_count,
+    const f32* __restrict__ w147_x_2,
+    i64 w148_x_2_count,
+    const f32* __restrict__ w149_x_3,
+    i64 w150_x_3_count,
+    f32* __restrict__ w151_y,
+    i64 w152_n,
+    u32* __restrict__ w153_carry,
+    u8* __restrict__ w154_partials,
+    u32* __restrict__ w155_ticket,
+    i64 w156_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
   // p99_abs, pass 1
-  if (at < w7_grid) {
-    Block<256> block(at, w7_grid, shared);
-    const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
-        w2_y,
-        w3_n,
-        w4_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
+  if (at < w13_grid) {
+    Block<256> block(at, w13_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w0_x_0, w2_x_1, w4_x_2, w6_x_3}, {w1_x_0_count, w3_x_1_count, w5_x_2_count, w7_x_3_count}},
+        w8_y,
+        w9_n,
+        w10_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w11_partials, w12_ticket, a0);
     return;
   }
-  at -= w7_grid;
-  // adamw
-  if (at < w26_grid) {
-    Block<256> block(at, w26_grid, shared);
-    k_adamw::body<256, 1, 1, 1, 1>(
-        block,
-        Bound(w8_clip_slot, w9_clip_triple, w10_clip_floor),
-        w11_correction,
-        Many<In<f32>, 1>{{w12_g_0}, {w13_g_0_count}},
-        w14_l1,
-        w15_lr,
-        Many<Update<f32>, 1>{{w16_m_0}, {w17_m_0_count}},
-        w18_norm,
-        Many<Update<f32>, 1>{{w19_v_0}, {w20_v_0_count}},
-        Many<Update<f32>, 1>{{w21_w_0}, {w22_w_0_count}},
-        w23_wd,
-        w24_M,
-        w25_n);
-    return;
-  }
-  at -= w26_grid;
+  at -= w13_grid;
   // clamp_group
-  if (at < w65_grid) {
-    Block<256> block(at, w65_grid, shared);
-    k_clamp_group::body<256, 4, 4, 4>(
+  if (at < w34_grid) {
+    Block<256> block(at, w34_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
         block,
-        Many<Update<f32>, 4>{{w27_m_0, w29_m_1, w31_m_2, w33_m_3}, {w28_m_0_count, w30_m_1_count, w32_m_2_count, w34_m_3_count}},
-        Bound(w35_m_limit_slot, w36_m_limit_triple, w37_m_limit_floor),
-        w38_rate,
-        w39_rate_deficit,
-        Many<Update<f32>, 4>{{w40_v_0, w42_v_1, w44_v_2, w46_v_3}, {w41_v_0_count, w43_v_1_count, w45_v_2_count, w47_v_3_count}},
-        Bound(w48_v_limit_slot, w49_v_limit_triple, w50_v_limit_floor),
-        Many<Update<f32>, 4>{{w51_w_0, w53_w_1, w55_w_2, w57_w_3}, {w52_w_0_count, w54_w_1_count, w56_w_2_count, w58_w_3_count}},
-        Bound(w59_w_limit_slot, w60_w_limit_triple, w61_w_limit_floor),
-        w62_counts,
-        Ticket(w63_ticket),
-        w64_n);
+        Many<Update<f32>, 1>{{w14_m_0}, {w15_m_0_count}},
+        Bound(w16_m_limit_slot, w17_m_limit_triple, w18_m_limit_floor),
+        w19_rate,
+        w20_rate_deficit,
+        Many<Update<f32>, 1>{{w21_v_0}, {w22_v_0_count}},
+        Bound(w23_v_limit_slot, w24_v_limit_triple, w25_v_limit_floor),
+        Many<Update<f32>, 1>{{w26_w_0}, {w27_w_0_count}},
+        Bound(w28_w_limit_slot, w29_w_limit_triple, w30_w_limit_floor),
+        w31_counts,
+        Ticket(w32_ticket),
+        w33_n);
     return;
   }
-  at -= w65_grid;
+  at -= w34_grid;
+  // clamp_group
+  if (at < w55_grid) {
+    Block<256> block(at, w55_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
+        block,
+        Many<Update<f32>, 1>{{w35_m_0}, {w36_m_0_count}},
+        Bound(w37_m_limit_slot, w38_m_limit_triple, w39_m_limit_floor),
+        w40_rate,
+        w41_rate_deficit,
+        Many<Update<f32>, 1>{{w42_v_0}, {w43_v_0_count}},
+        Bound(w44_v_limit_slot, w45_v_limit_triple, w46_v_limit_floor),
+        Many<Update<f32>, 1>{{w47_w_0}, {w48_w_0_count}},
+        Bound(w49_w_limit_slot, w50_w_limit_triple, w51_w_limit_floor),
+        w52_counts,
+        Ticket(w53_ticket),
+        w54_n);
+    return;
+  }
+  at -= w55_grid;
+  // p99_abs, pass 0
+  if (at < w63_grid) {
+    Block<256> block(at, w63_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w56_x_0}, {w57_x_0_count}},
+        w58_y,
+        w59_n,
+        w60_carry};
+    statistics<256, k_p99_abs::Pass0>(block, a0.x, w61_partials, w62_ticket, a0);
+    return;
+  }
+  at -= w63_grid;
+  // clamp_group
+  if (at < w84_grid) {
+    Block<256> block(at, w84_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
+        block,
+        Many<Update<f32>, 1>{{w64_m_0}, {w65_m_0_count}},
+        Bound(w66_m_limit_slot, w67_m_limit_triple, w68_m_limit_floor),
+        w69_rate,
+        w70_rate_deficit,
+        Many<Update<f32>, 1>{{w71_v_0}, {w72_v_0_count}},
+        Bound(w73_v_limit_slot, w74_v_limit_triple, w75_v_limit_floor),
+        Many<Update<f32>, 1>{{w76_w_0}, {w77_w_0_count}},
+        Bound(w78_w_limit_slot, w79_w_limit_triple, w80_w_limit_floor),
+        w81_counts,
+        Ticket(w82_ticket),
+        w83_n);
+    return;
+  }
+  at -= w84_grid;
+  // clamp_group
+  if (at < w105_grid) {
+    Block<256> block(at, w105_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
+        block,
+        Many<Update<f32>, 1>{{w85_m_0}, {w86_m_0_count}},
+        Bound(w87_m_limit_slot, w88_m_limit_triple, w89_m_limit_floor),
+        w90_rate,
+        w91_rate_deficit,
+        Many<Update<f32>, 1>{{w92_v_0}, {w93_v_0_count}},
+        Bound(w94_v_limit_slot, w95_v_limit_triple, w96_v_limit_floor),
+        Many<Update<f32>, 1>{{w97_w_0}, {w98_w_0_count}},
+        Bound(w99_w_limit_slot, w100_w_limit_triple, w101_w_limit_floor),
+        w102_counts,
+        Ticket(w103_ticket),
+        w104_n);
+    return;
+  }
+  at -= w105_grid;
+  // clamp_group
+  if (at < w126_grid) {
+    Block<256> block(at, w126_grid, shared);
+    k_clamp_group::body<256, 1, 1, 1>(
+        block,
+        Many<Update<f32>, 1>{{w106_m_0}, {w107_m_0_count}},
+        Bound(w108_m_limit_slot, w109_m_limit_triple, w110_m_limit_floor),
+        w111_rate,
+        w112_rate_deficit,
+        Many<Update<f32>, 1>{{w113_v_0}, {w114_v_0_count}},
+        Bound(w115_v_limit_slot, w116_v_limit_triple, w117_v_limit_floor),
+        Many<Update<f32>, 1>{{w118_w_0}, {w119_w_0_count}},
+        Bound(w120_w_limit_slot, w121_w_limit_triple, w122_w_limit_floor),
+        w123_counts,
+        Ticket(w124_ticket),
+        w125_n);
+    return;
+  }
+  at -= w126_grid;
   // p99_abs, pass 1
-  if (at < w73_grid) {
-    Block<256> block(at, w73_grid, shared);
+  if (at < w134_grid) {
+    Block<256> block(at, w134_grid, shared);
     const k_p99_abs::Args<1> a0{
-        Many<In<f32>, 1>{{w66_x_0}, {w67_x_0_count}},
-        w68_y,
-        w69_n,
-        w70_carry};
-    statistics<256, k_p99_abs::Pass1>(block, a0.x, w71_partials, w72_ticket, a0);
+        Many<In<f32>, 1>{{w127_x_0}, {w128_x_0_count}},
+        w129_y,
+        w130_n,
+        w131_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w132_partials, w133_ticket, a0);
     return;
   }
-  at -= w73_grid;
-  // clamp_group
-  if (at < w94_grid) {
-    Block<256> block(at, w94_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w74_m_0}, {w75_m_0_count}},
-        Bound(w76_m_limit_slot, w77_m_limit_triple, w78_m_limit_floor),
-        w79_rate,
-        w80_rate_deficit,
-        Many<Update<f32>, 1>{{w81_v_0}, {w82_v_0_count}},
-        Bound(w83_v_limit_slot, w84_v_limit_triple, w85_v_limit_floor),
-        Many<Update<f32>, 1>{{w86_w_0}, {w87_w_0_count}},
-        Bound(w88_w_limit_slot, w89_w_limit_triple, w90_w_limit_floor),
-        w91_counts,
-        Ticket(w92_ticket),
-        w93_n);
+  at -= w134_grid;
+  // p99_abs, pass 1
+  if (at < w142_grid) {
+    Block<256> block(at, w142_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w135_x_0}, {w136_x_0_count}},
+        w137_y,
+        w138_n,
+        w139_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w140_partials, w141_ticket, a0);
     return;
   }
-  at -= w94_grid;
-  // clamp_group
-  if (at < w115_grid) {
-    Block<256> block(at, w115_grid, shared);
-    k_clamp_group::body<256, 1, 1, 1>(
-        block,
-        Many<Update<f32>, 1>{{w95_m_0}, {w96_m_0_count}},
-        Bound(w97_m_limit_slot, w98_m_limit_triple, w99_m_limit_floor),
-        w100_rate,
-        w101_rate_deficit,
-        Many<Update<f32>, 1>{{w102_v_0}, {w103_v_0_count}},
-        Bound(w104_v_limit_slot, w105_v_limit_triple, w106_v_limit_floor),
-        Many<Update<f32>, 1>{{w107_w_0}, {w108_w_0_count}},
-        Bound(w109_w_limit_slot, w110_w_limit_triple, w111_w_limit_floor),
-        w112_counts,
-        Ticket(w113_ticket),
-        w114_n);
-    return;
-  }
-  at -= w115_grid;
-  // polyak
-  if (at < w230_grid) {
-    Block<256> block(at, w230_grid, shared);
-    k_polyak::body<256, 28, 28>(
-        block,
-        Many<In<f32>, 28>{{w116_online_0, w118_online_1, w120_online_2, w122_online_3, w124_online_4, w126_online_5, w128_online_6, w130_online_7, w132_online_8, w134_online_9, w136_online_10, w138_online_11, w140_online_12, w142_online_13, w144_online_14, w146_online_15, w148_online_16, w150_online_17, w152_online_18, w154_online_19, w156_online_20, w158_online_21, w160_online_22, w162_online_23, w164_online_24, w166_online_25, w168_online_26, w170_online_27}, {w117_online_0_count, w119_online_1_count, w121_online_2_count, w123_online_3_count, w125_online_4_count, w127_online_5_count, w129_online_6_count, w131_online_7_count, w133_online_8_count, w135_online_9_count, w137_online_10_count, w139_online_11_count, w141_online_12_count, w143_online_13_count, w145_online_14_count, w147_online_15_count, w149_online_16_count, w151_online_17_count, w153_online_18_count, w155_online_19_count, w157_online_20_count, w159_online_21_count, w161_online_22_count, w163_online_23_count, w165_online_24_count, w167_online_25_count, w169_online_26_count, w171_online_27_count}},
-        Many<Update<f32>, 28>{{w172_target_0, w174_target_1, w176_target_2, w178_target_3, w180_target_4, w182_target_5, w184_target_6, w186_target_7, w188_target_8, w190_target_9, w192_target_10, w194_target_11, w196_target_12, w198_target_13, w200_target_14, w202_target_15, w204_target_16, w206_target_17, w208_target_18, w210_target_19, w212_target_20, w214_target_21, w216_target_22, w218_target_23, w220_target_24, w222_target_25, w224_target_26, w226_target_27}, {w173_target_0_count, w175_target_1_count, w177_target_2_count, w179_target_3_count, w181_target_4_count, w183_target_5_count, w185_target_6_count, w187_target_7_count, w189_target_8_count, w191_target_9_count, w193_target_10_count, w195_target_11_count, w197_target_12_count, w199_target_13_count, w201_target_14_count, w203_target_15_count, w205_target_16_count, w207_target_17_count, w209_target_18_count, w211_target_19_count, w213_target_20_count, w215_target_21_count, w217_target_22_count, w219_target_23_count, w221_target_24_count, w223_target_25_count, w225_target_26_count, w227_target_27_count}},
-        w228_tau,
-        w229_n);
-    return;
-  }
-  at -= w230_grid;
-  // column_mean
-  if (at < w238_grid) {
-    Block<256> block(at, w238_grid, shared);
-    k_column_mean::body<256>(
-        block,
-        w231_x,
-        w232_y,
-        w233_counts,
-        w234_sums,
-        Ticket(w235_ticket),
-        w236_B,
-        w237_N);
-    return;
-  }
-  at -= w238_grid;
-  // zero
-  if (at < w242_grid) {
-    Block<256> block(at, w242_grid, shared);
-    k_zero::body<256, 1>(
-        block,
-        Many<Out<f32>, 1>{{w239_y_0}, {w240_y_0_count}},
-        w241_n);
+  at -= w142_grid;
+  // p99_abs, pass 1
+  if (at < w156_grid) {
+    Block<256> block(at, w156_grid, shared);
+    const k_p99_abs::Args<4> a0{
+        Many<In<f32>, 4>{{w143_x_0, w145_x_1, w147_x_2, w149_x_3}, {w144_x_0_count, w146_x_1_count, w148_x_2_count, w150_x_3_count}},
+        w151_y,
+        w152_n,
+        w153_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w154_partials, w155_ticket, a0);
     return;
   }
 }
@@ -413,131 +340,147 @@ extern "C" void train_fused_43(const u64* words, const i64* counts, i64 first_bl
   i64 start = 0;
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
-        const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
-            w.out<f32>(2),
-            w.integer(3),
-            w.pointer<u32>(4)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+      first_block, last_block, start, w.integer(13), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(0), w.in<f32>(2), w.in<f32>(4), w.in<f32>(6)}, {w.integer(1), w.integer(3), w.integer(5), w.integer(7)}},
+            w.out<f32>(8),
+            w.integer(9),
+            w.pointer<u32>(10)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(11), w.pointer<u32>(12), a0);
       });
-  start += w.integer(7);
-  // adamw
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(26), 0, [&](auto& block) {
-        k_adamw::body<256, 1, 1, 1, 1>(
-            block,
-            w.bound(8),
-            w.in<f32>(11),
-            Many<In<f32>, 1>{{w.in<f32>(12)}, {w.integer(13)}},
-            w.in<f32>(14),
-            w.in<f32>(15),
-            Many<Update<f32>, 1>{{w.update<f32>(16)}, {w.integer(17)}},
-            w.in<f32>(18),
-            Many<Update<f32>, 1>{{w.update<f32>(19)}, {w.integer(20)}},
-            Many<Update<f32>, 1>{{w.update<f32>(21)}, {w.integer(22)}},
-            w.in<f32>(23),
-            w.integer(24),
-            w.integer(25));
-      });
-  start += w.integer(26);
+  start += w.integer(13);
   // clamp_group
   host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(65), 0, [&](auto& block) {
-        k_clamp_group::body<256, 4, 4, 4>(
+      first_block, last_block, start, w.integer(34), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
             block,
-            Many<Update<f32>, 4>{{w.update<f32>(27), w.update<f32>(29), w.update<f32>(31), w.update<f32>(33)}, {w.integer(28), w.integer(30), w.integer(32), w.integer(34)}},
-            w.bound(35),
-            w.out<f32>(38),
-            w.out<f32>(39),
-            Many<Update<f32>, 4>{{w.update<f32>(40), w.update<f32>(42), w.update<f32>(44), w.update<f32>(46)}, {w.integer(41), w.integer(43), w.integer(45), w.integer(47)}},
-            w.bound(48),
-            Many<Update<f32>, 4>{{w.update<f32>(51), w.update<f32>(53), w.update<f32>(55), w.update<f32>(57)}, {w.integer(52), w.integer(54), w.integer(56), w.integer(58)}},
-            w.bound(59),
-            w.out<i64>(62),
-            w.ticket(63),
-            w.integer(64));
+            Many<Update<f32>, 1>{{w.update<f32>(14)}, {w.integer(15)}},
+            w.bound(16),
+            w.out<f32>(19),
+            w.out<f32>(20),
+            Many<Update<f32>, 1>{{w.update<f32>(21)}, {w.integer(22)}},
+            w.bound(23),
+            Many<Update<f32>, 1>{{w.update<f32>(26)}, {w.integer(27)}},
+            w.bound(28),
+            w.out<i64>(31),
+            w.ticket(32),
+            w.integer(33));
       });
-  start += w.integer(65);
+  start += w.integer(34);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(55), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
+            block,
+            Many<Update<f32>, 1>{{w.update<f32>(35)}, {w.integer(36)}},
+            w.bound(37),
+            w.out<f32>(40),
+            w.out<f32>(41),
+            Many<Update<f32>, 1>{{w.update<f32>(42)}, {w.integer(43)}},
+            w.bound(44),
+            Many<Update<f32>, 1>{{w.update<f32>(47)}, {w.integer(48)}},
+            w.bound(49),
+            w.out<i64>(52),
+            w.ticket(53),
+            w.integer(54));
+      });
+  start += w.integer(55);
+  // p99_abs, pass 0
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(63), sizeof(StatisticsShared<256, k_p99_abs::Pass0>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(56)}, {w.integer(57)}},
+            w.out<f32>(58),
+            w.integer(59),
+            w.pointer<u32>(60)};
+        statistics<256, k_p99_abs::Pass0>(block, a0.x, w.pointer<u8>(61), w.pointer<u32>(62), a0);
+      });
+  start += w.integer(63);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(84), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
+            block,
+            Many<Update<f32>, 1>{{w.update<f32>(64)}, {w.integer(65)}},
+            w.bound(66),
+            w.out<f32>(69),
+            w.out<f32>(70),
+            Many<Update<f32>, 1>{{w.update<f32>(71)}, {w.integer(72)}},
+            w.bound(73),
+            Many<Update<f32>, 1>{{w.update<f32>(76)}, {w.integer(77)}},
+            w.bound(78),
+            w.out<i64>(81),
+            w.ticket(82),
+            w.integer(83));
+      });
+  start += w.integer(84);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(105), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
+            block,
+            Many<Update<f32>, 1>{{w.update<f32>(85)}, {w.integer(86)}},
+            w.bound(87),
+            w.out<f32>(90),
+            w.out<f32>(91),
+            Many<Update<f32>, 1>{{w.update<f32>(92)}, {w.integer(93)}},
+            w.bound(94),
+            Many<Update<f32>, 1>{{w.update<f32>(97)}, {w.integer(98)}},
+            w.bound(99),
+            w.out<i64>(102),
+            w.ticket(103),
+            w.integer(104));
+      });
+  start += w.integer(105);
+  // clamp_group
+  host::run_blocks<256, host::Threads::fibers>(
+      first_block, last_block, start, w.integer(126), 0, [&](auto& block) {
+        k_clamp_group::body<256, 1, 1, 1>(
+            block,
+            Many<Update<f32>, 1>{{w.update<f32>(106)}, {w.integer(107)}},
+            w.bound(108),
+            w.out<f32>(111),
+            w.out<f32>(112),
+            Many<Update<f32>, 1>{{w.update<f32>(113)}, {w.integer(114)}},
+            w.bound(115),
+            Many<Update<f32>, 1>{{w.update<f32>(118)}, {w.integer(119)}},
+            w.bound(120),
+            w.out<i64>(123),
+            w.ticket(124),
+            w.integer(125));
+      });
+  start += w.integer(126);
   // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(73), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+      first_block, last_block, start, w.integer(134), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
         const k_p99_abs::Args<1> a0{
-            Many<In<f32>, 1>{{w.in<f32>(66)}, {w.integer(67)}},
-            w.out<f32>(68),
-            w.integer(69),
-            w.pointer<u32>(70)};
-        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(71), w.pointer<u32>(72), a0);
+            Many<In<f32>, 1>{{w.in<f32>(127)}, {w.integer(128)}},
+            w.out<f32>(129),
+            w.integer(130),
+            w.pointer<u32>(131)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(132), w.pointer<u32>(133), a0);
       });
-  start += w.integer(73);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(94), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(74)}, {w.integer(75)}},
-            w.bound(76),
-            w.out<f32>(79),
-            w.out<f32>(80),
-            Many<Update<f32>, 1>{{w.update<f32>(81)}, {w.integer(82)}},
-            w.bound(83),
-            Many<Update<f32>, 1>{{w.update<f32>(86)}, {w.integer(87)}},
-            w.bound(88),
-            w.out<i64>(91),
-            w.ticket(92),
-            w.integer(93));
-      });
-  start += w.integer(94);
-  // clamp_group
-  host::run_blocks<256, host::Threads::fibers>(
-      first_block, last_block, start, w.integer(115), 0, [&](auto& block) {
-        k_clamp_group::body<256, 1, 1, 1>(
-            block,
-            Many<Update<f32>, 1>{{w.update<f32>(95)}, {w.integer(96)}},
-            w.bound(97),
-            w.out<f32>(100),
-            w.out<f32>(101),
-            Many<Update<f32>, 1>{{w.update<f32>(102)}, {w.integer(103)}},
-            w.bound(104),
-            Many<Update<f32>, 1>{{w.update<f32>(107)}, {w.integer(108)}},
-            w.bound(109),
-            w.out<i64>(112),
-            w.ticket(113),
-            w.integer(114));
-      });
-  start += w.integer(115);
-  // polyak
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(230), 0, [&](auto& block) {
-        k_polyak::body<256, 28, 28>(
-            block,
-            Many<In<f32>, 28>{{w.in<f32>(116), w.in<f32>(118), w.in<f32>(120), w.in<f32>(122), w.in<f32>(124), w.in<f32>(126), w.in<f32>(128), w.in<f32>(130), w.in<f32>(132), w.in<f32>(134), w.in<f32>(136), w.in<f32>(138), w.in<f32>(140), w.in<f32>(142), w.in<f32>(144), w.in<f32>(146), w.in<f32>(148), w.in<f32>(150), w.in<f32>(152), w.in<f32>(154), w.in<f32>(156), w.in<f32>(158), w.in<f32>(160), w.in<f32>(162), w.in<f32>(164), w.in<f32>(166), w.in<f32>(168), w.in<f32>(170)}, {w.integer(117), w.integer(119), w.integer(121), w.integer(123), w.integer(125), w.integer(127), w.integer(129), w.integer(131), w.integer(133), w.integer(135), w.integer(137), w.integer(139), w.integer(141), w.integer(143), w.integer(145), w.integer(147), w.integer(149), w.integer(151), w.integer(153), w.integer(155), w.integer(157), w.integer(159), w.integer(161), w.integer(163), w.integer(165), w.integer(167), w.integer(169), w.integer(171)}},
-            Many<Update<f32>, 28>{{w.update<f32>(172), w.update<f32>(174), w.update<f32>(176), w.update<f32>(178), w.update<f32>(180), w.update<f32>(182), w.update<f32>(184), w.update<f32>(186), w.update<f32>(188), w.update<f32>(190), w.update<f32>(192), w.update<f32>(194), w.update<f32>(196), w.update<f32>(198), w.update<f32>(200), w.update<f32>(202), w.update<f32>(204), w.update<f32>(206), w.update<f32>(208), w.update<f32>(210), w.update<f32>(212), w.update<f32>(214), w.update<f32>(216), w.update<f32>(218), w.update<f32>(220), w.update<f32>(222), w.update<f32>(224), w.update<f32>(226)}, {w.integer(173), w.integer(175), w.integer(177), w.integer(179), w.integer(181), w.integer(183), w.integer(185), w.integer(187), w.integer(189), w.integer(191), w.integer(193), w.integer(195), w.integer(197), w.integer(199), w.integer(201), w.integer(203), w.integer(205), w.integer(207), w.integer(209), w.integer(211), w.integer(213), w.integer(215), w.integer(217), w.integer(219), w.integer(221), w.integer(223), w.integer(225), w.integer(227)}},
-            w.in<f32>(228),
-            w.integer(229));
-      });
-  start += w.integer(230);
-  // column_mean
+  start += w.integer(134);
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(238), sizeof(k_column_mean::Shared), [&](auto& block) {
-        k_column_mean::body<256>(
-            block,
-            w.in<f32>(231),
-            w.out<f32>(232),
-            w.out<i64>(233),
-            w.out<f32>(234),
-            w.ticket(235),
-            w.integer(236),
-            w.integer(237));
+      first_block, last_block, start, w.integer(142), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(135)}, {w.integer(136)}},
+            w.out<f32>(137),
+            w.integer(138),
+            w.pointer<u32>(139)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(140), w.pointer<u32>(141), a0);
       });
-  start += w.integer(238);
-  // zero
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(242), 0, [&](auto& block) {
-        k_zero::body<256, 1>(
-            block,
-            Many<Out<f32>, 1>{{w.out<f32>(239)}, {w.integer(240)}},
-            w.integer(241));
+  start += w.integer(142);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(156), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<4> a0{
+            Many<In<f32>, 4>{{w.in<f32>(143), w.in<f32>(145), w.in<f32>(147), w.in<f32>(149)}, {w.integer(144), w.integer(146), w.integer(148), w.integer(150)}},
+            w.out<f32>(151),
+            w.integer(152),
+            w.pointer<u32>(153)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(154), w.pointer<u32>(155), a0);
       });
 }
 #endif

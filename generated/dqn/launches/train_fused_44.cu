@@ -3,413 +3,290 @@
 #include "../prelude/prelude.cuh"
 
 #include "../layout.cuh"
-#include "../system/train/apply.cuh"
-#include "../system/train/sentinel.cuh"
+#include "../kernels/column_mean.cuh"
+#include "../kernels/gate_entropy.cuh"
+#include "../kernels/iqn_quantiles.cuh"
+#include "../kernels/masked_mean.cuh"
+#include "../kernels/mean.cuh"
+#include "../kernels/moe_lambda_eff_update.cuh"
+#include "../kernels/p99_abs.cuh"
 
 namespace foxhunt {
 namespace entry_train_fused_44 {
 
+namespace sizes = statics::train_fused_44;
+
 FH_DEVICE constexpr i64 shared_bytes() {
   i64 bytes = 16;
-  if (static_cast<i64>(sizeof(s_train_sentinel::Shared)) > bytes) bytes = sizeof(s_train_sentinel::Shared);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_p99_abs::Pass1>)) > bytes) bytes = sizeof(StatisticsShared<256, k_p99_abs::Pass1>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_masked_mean::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_masked_mean::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_mean::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_mean::Pass0>);
+  if (static_cast<i64>(sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>)) > bytes) bytes = sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>);
+  if (static_cast<i64>(sizeof(k_column_mean::Shared)) > bytes) bytes = sizeof(k_column_mean::Shared);
   return bytes;
 }
 static_assert(shared_bytes() <= 47 * 1024, "the shared memory of a block");
+static_assert(FH_STATISTIC_PARTIAL_BYTES == 1088, "what the schedule reserves for a block's partial");
 
 #if FOXHUNT_CUDA
 extern "C" __global__ void __launch_bounds__(256) train_fused_44(
-    i64* __restrict__ w0_health,
-    f32* __restrict__ w1_isv,
-    const f32* __restrict__ w2_scratch,
-    f32* __restrict__ w3_wiener,
-    i64 w4_n_health,
-    i64 w5_n_isv,
-    i64 w6_n_scratch,
-    i64 w7_n_wiener,
-    i64 w8_grid,
-    const i64* __restrict__ w9_counters,
-    i64* __restrict__ w10_found,
-    const f32* __restrict__ w11_xs_0,
-    i64 w12_xs_0_count,
-    const f32* __restrict__ w13_xs_1,
-    i64 w14_xs_1_count,
-    const f32* __restrict__ w15_xs_2,
-    i64 w16_xs_2_count,
-    const f32* __restrict__ w17_xs_3,
-    i64 w18_xs_3_count,
-    const f32* __restrict__ w19_xs_4,
-    i64 w20_xs_4_count,
-    const f32* __restrict__ w21_xs_5,
-    i64 w22_xs_5_count,
-    const f32* __restrict__ w23_xs_6,
-    i64 w24_xs_6_count,
-    const f32* __restrict__ w25_xs_7,
-    i64 w26_xs_7_count,
-    const f32* __restrict__ w27_xs_8,
-    i64 w28_xs_8_count,
-    const f32* __restrict__ w29_xs_9,
-    i64 w30_xs_9_count,
-    const f32* __restrict__ w31_xs_10,
-    i64 w32_xs_10_count,
-    const f32* __restrict__ w33_xs_11,
-    i64 w34_xs_11_count,
-    const f32* __restrict__ w35_xs_12,
-    i64 w36_xs_12_count,
-    const f32* __restrict__ w37_xs_13,
-    i64 w38_xs_13_count,
-    const f32* __restrict__ w39_xs_14,
-    i64 w40_xs_14_count,
-    const f32* __restrict__ w41_xs_15,
-    i64 w42_xs_15_count,
-    const f32* __restrict__ w43_xs_16,
-    i64 w44_xs_16_count,
-    const f32* __restrict__ w45_xs_17,
-    i64 w46_xs_17_count,
-    const f32* __restrict__ w47_xs_18,
-    i64 w48_xs_18_count,
-    const f32* __restrict__ w49_xs_19,
-    i64 w50_xs_19_count,
-    const f32* __restrict__ w51_xs_20,
-    i64 w52_xs_20_count,
-    const f32* __restrict__ w53_xs_21,
-    i64 w54_xs_21_count,
-    const f32* __restrict__ w55_xs_22,
-    i64 w56_xs_22_count,
-    const f32* __restrict__ w57_xs_23,
-    i64 w58_xs_23_count,
-    const f32* __restrict__ w59_xs_24,
-    i64 w60_xs_24_count,
-    const f32* __restrict__ w61_xs_25,
-    i64 w62_xs_25_count,
-    const f32* __restrict__ w63_xs_26,
-    i64 w64_xs_26_count,
-    const f32* __restrict__ w65_xs_27,
-    i64 w66_xs_27_count,
-    const f32* __restrict__ w67_xs_28,
-    i64 w68_xs_28_count,
-    const f32* __restrict__ w69_xs_29,
-    i64 w70_xs_29_count,
-    const f32* __restrict__ w71_xs_30,
-    i64 w72_xs_30_count,
-    const f32* __restrict__ w73_xs_31,
-    i64 w74_xs_31_count,
-    const f32* __restrict__ w75_xs_32,
-    i64 w76_xs_32_count,
-    const f32* __restrict__ w77_xs_33,
-    i64 w78_xs_33_count,
-    const f32* __restrict__ w79_xs_34,
-    i64 w80_xs_34_count,
-    const f32* __restrict__ w81_xs_35,
-    i64 w82_xs_35_count,
-    const f32* __restrict__ w83_xs_36,
-    i64 w84_xs_36_count,
-    const f32* __restrict__ w85_xs_37,
-    i64 w86_xs_37_count,
-    const f32* __restrict__ w87_xs_38,
-    i64 w88_xs_38_count,
-    const f32* __restrict__ w89_xs_39,
-    i64 w90_xs_39_count,
-    const f32* __restrict__ w91_xs_40,
-    i64 w92_xs_40_count,
-    const f32* __restrict__ w93_xs_41,
-    i64 w94_xs_41_count,
-    const f32* __restrict__ w95_xs_42,
-    i64 w96_xs_42_count,
-    const f32* __restrict__ w97_xs_43,
-    i64 w98_xs_43_count,
-    const f32* __restrict__ w99_xs_44,
-    i64 w100_xs_44_count,
-    const f32* __restrict__ w101_xs_45,
-    i64 w102_xs_45_count,
-    const f32* __restrict__ w103_xs_46,
-    i64 w104_xs_46_count,
-    const f32* __restrict__ w105_xs_47,
-    i64 w106_xs_47_count,
-    const f32* __restrict__ w107_xs_48,
-    i64 w108_xs_48_count,
-    const f32* __restrict__ w109_xs_49,
-    i64 w110_xs_49_count,
-    const f32* __restrict__ w111_xs_50,
-    i64 w112_xs_50_count,
-    const f32* __restrict__ w113_xs_51,
-    i64 w114_xs_51_count,
-    const f32* __restrict__ w115_xs_52,
-    i64 w116_xs_52_count,
-    const f32* __restrict__ w117_xs_53,
-    i64 w118_xs_53_count,
-    const f32* __restrict__ w119_xs_54,
-    i64 w120_xs_54_count,
-    const f32* __restrict__ w121_xs_55,
-    i64 w122_xs_55_count,
-    const f32* __restrict__ w123_xs_56,
-    i64 w124_xs_56_count,
-    const f32* __restrict__ w125_xs_57,
-    i64 w126_xs_57_count,
-    const f32* __restrict__ w127_xs_58,
-    i64 w128_xs_58_count,
-    const f32* __restrict__ w129_xs_59,
-    i64 w130_xs_59_count,
-    const f32* __restrict__ w131_xs_60,
-    i64 w132_xs_60_count,
-    const f32* __restrict__ w133_xs_61,
-    i64 w134_xs_61_count,
-    const f32* __restrict__ w135_xs_62,
-    i64 w136_xs_62_count,
-    const f32* __restrict__ w137_xs_63,
-    i64 w138_xs_63_count,
-    const f32* __restrict__ w139_xs_64,
-    i64 w140_xs_64_count,
-    const f32* __restrict__ w141_xs_65,
-    i64 w142_xs_65_count,
-    const f32* __restrict__ w143_xs_66,
-    i64 w144_xs_66_count,
-    const f32* __restrict__ w145_xs_67,
-    i64 w146_xs_67_count,
-    const f32* __restrict__ w147_xs_68,
-    i64 w148_xs_68_count,
-    const f32* __restrict__ w149_xs_69,
-    i64 w150_xs_69_count,
-    const f32* __restrict__ w151_xs_70,
-    i64 w152_xs_70_count,
-    const f32* __restrict__ w153_xs_71,
-    i64 w154_xs_71_count,
-    const f32* __restrict__ w155_xs_72,
-    i64 w156_xs_72_count,
-    const f32* __restrict__ w157_xs_73,
-    i64 w158_xs_73_count,
-    const f32* __restrict__ w159_xs_74,
-    i64 w160_xs_74_count,
-    const f32* __restrict__ w161_xs_75,
-    i64 w162_xs_75_count,
-    const f32* __restrict__ w163_xs_76,
-    i64 w164_xs_76_count,
-    const f32* __restrict__ w165_xs_77,
-    i64 w166_xs_77_count,
-    const f32* __restrict__ w167_xs_78,
-    i64 w168_xs_78_count,
-    const f32* __restrict__ w169_xs_79,
-    i64 w170_xs_79_count,
-    const f32* __restrict__ w171_xs_80,
-    i64 w172_xs_80_count,
-    const f32* __restrict__ w173_xs_81,
-    i64 w174_xs_81_count,
-    const f32* __restrict__ w175_xs_82,
-    i64 w176_xs_82_count,
-    const f32* __restrict__ w177_xs_83,
-    i64 w178_xs_83_count,
-    const f32* __restrict__ w179_xs_84,
-    i64 w180_xs_84_count,
-    const f32* __restrict__ w181_xs_85,
-    i64 w182_xs_85_count,
-    const f32* __restrict__ w183_xs_86,
-    i64 w184_xs_86_count,
-    const f32* __restrict__ w185_xs_87,
-    i64 w186_xs_87_count,
-    const f32* __restrict__ w187_xs_88,
-    i64 w188_xs_88_count,
-    const f32* __restrict__ w189_xs_89,
-    i64 w190_xs_89_count,
-    const f32* __restrict__ w191_xs_90,
-    i64 w192_xs_90_count,
-    const f32* __restrict__ w193_xs_91,
-    i64 w194_xs_91_count,
-    const f32* __restrict__ w195_xs_92,
-    i64 w196_xs_92_count,
-    const f32* __restrict__ w197_xs_93,
-    i64 w198_xs_93_count,
-    const f32* __restrict__ w199_xs_94,
-    i64 w200_xs_94_count,
-    const f32* __restrict__ w201_xs_95,
-    i64 w202_xs_95_count,
-    const f32* __restrict__ w203_xs_96,
-    i64 w204_xs_96_count,
-    const f32* __restrict__ w205_xs_97,
-    i64 w206_xs_97_count,
-    const f32* __restrict__ w207_xs_98,
-    i64 w208_xs_98_count,
-    const f32* __restrict__ w209_xs_99,
-    i64 w210_xs_99_count,
-    const f32* __restrict__ w211_xs_100,
-    i64 w212_xs_100_count,
-    const f32* __restrict__ w213_xs_101,
-    i64 w214_xs_101_count,
-    const f32* __restrict__ w215_xs_102,
-    i64 w216_xs_102_count,
-    const f32* __restrict__ w217_xs_103,
-    i64 w218_xs_103_count,
-    const f32* __restrict__ w219_xs_104,
-    i64 w220_xs_104_count,
-    const f32* __restrict__ w221_xs_105,
-    i64 w222_xs_105_count,
-    const f32* __restrict__ w223_xs_106,
-    i64 w224_xs_106_count,
-    const f32* __restrict__ w225_xs_107,
-    i64 w226_xs_107_count,
-    const f32* __restrict__ w227_xs_108,
-    i64 w228_xs_108_count,
-    const f32* __restrict__ w229_xs_109,
-    i64 w230_xs_109_count,
-    const f32* __restrict__ w231_xs_110,
-    i64 w232_xs_110_count,
-    const f32* __restrict__ w233_xs_111,
-    i64 w234_xs_111_count,
-    const f32* __restrict__ w235_xs_112,
-    i64 w236_xs_112_count,
-    const f32* __restrict__ w237_xs_113,
-    i64 w238_xs_113_count,
-    const f32* __restrict__ w239_xs_114,
-    i64 w240_xs_114_count,
-    const f32* __restrict__ w241_xs_115,
-    i64 w242_xs_115_count,
-    const f32* __restrict__ w243_xs_116,
-    i64 w244_xs_116_count,
-    const f32* __restrict__ w245_xs_117,
-    i64 w246_xs_117_count,
-    const f32* __restrict__ w247_xs_118,
-    i64 w248_xs_118_count,
-    const f32* __restrict__ w249_xs_119,
-    i64 w250_xs_119_count,
-    const f32* __restrict__ w251_xs_120,
-    i64 w252_xs_120_count,
-    const f32* __restrict__ w253_xs_121,
-    i64 w254_xs_121_count,
-    const f32* __restrict__ w255_xs_122,
-    i64 w256_xs_122_count,
-    const f32* __restrict__ w257_xs_123,
-    i64 w258_xs_123_count,
-    const f32* __restrict__ w259_xs_124,
-    i64 w260_xs_124_count,
-    const f32* __restrict__ w261_xs_125,
-    i64 w262_xs_125_count,
-    const f32* __restrict__ w263_xs_126,
-    i64 w264_xs_126_count,
-    const f32* __restrict__ w265_xs_127,
-    i64 w266_xs_127_count,
-    const f32* __restrict__ w267_xs_128,
-    i64 w268_xs_128_count,
-    const f32* __restrict__ w269_xs_129,
-    i64 w270_xs_129_count,
-    const f32* __restrict__ w271_xs_130,
-    i64 w272_xs_130_count,
-    const f32* __restrict__ w273_xs_131,
-    i64 w274_xs_131_count,
-    const f32* __restrict__ w275_xs_132,
-    i64 w276_xs_132_count,
-    const f32* __restrict__ w277_xs_133,
-    i64 w278_xs_133_count,
-    const f32* __restrict__ w279_xs_134,
-    i64 w280_xs_134_count,
-    const f32* __restrict__ w281_xs_135,
-    i64 w282_xs_135_count,
-    const f32* __restrict__ w283_xs_136,
-    i64 w284_xs_136_count,
-    const f32* __restrict__ w285_xs_137,
-    i64 w286_xs_137_count,
-    const f32* __restrict__ w287_xs_138,
-    i64 w288_xs_138_count,
-    const f32* __restrict__ w289_xs_139,
-    i64 w290_xs_139_count,
-    const f32* __restrict__ w291_xs_140,
-    i64 w292_xs_140_count,
-    const f32* __restrict__ w293_xs_141,
-    i64 w294_xs_141_count,
-    const f32* __restrict__ w295_xs_142,
-    i64 w296_xs_142_count,
-    const f32* __restrict__ w297_xs_143,
-    i64 w298_xs_143_count,
-    const f32* __restrict__ w299_xs_144,
-    i64 w300_xs_144_count,
-    const f32* __restrict__ w301_xs_145,
-    i64 w302_xs_145_count,
-    const f32* __restrict__ w303_xs_146,
-    i64 w304_xs_146_count,
-    const f32* __restrict__ w305_xs_147,
-    i64 w306_xs_147_count,
-    const f32* __restrict__ w307_xs_148,
-    i64 w308_xs_148_count,
-    const f32* __restrict__ w309_xs_149,
-    i64 w310_xs_149_count,
-    const f32* __restrict__ w311_xs_150,
-    i64 w312_xs_150_count,
-    const f32* __restrict__ w313_xs_151,
-    i64 w314_xs_151_count,
-    const f32* __restrict__ w315_xs_152,
-    i64 w316_xs_152_count,
-    const f32* __restrict__ w317_xs_153,
-    i64 w318_xs_153_count,
-    const f32* __restrict__ w319_xs_154,
-    i64 w320_xs_154_count,
-    const f32* __restrict__ w321_xs_155,
-    i64 w322_xs_155_count,
-    const f32* __restrict__ w323_xs_156,
-    i64 w324_xs_156_count,
-    const f32* __restrict__ w325_xs_157,
-    i64 w326_xs_157_count,
-    const f32* __restrict__ w327_xs_158,
-    i64 w328_xs_158_count,
-    const f32* __restrict__ w329_xs_159,
-    i64 w330_xs_159_count,
-    const f32* __restrict__ w331_xs_160,
-    i64 w332_xs_160_count,
-    const f32* __restrict__ w333_xs_161,
-    i64 w334_xs_161_count,
-    const f32* __restrict__ w335_xs_162,
-    i64 w336_xs_162_count,
-    const f32* __restrict__ w337_xs_163,
-    i64 w338_xs_163_count,
-    const f32* __restrict__ w339_xs_164,
-    i64 w340_xs_164_count,
-    const f32* __restrict__ w341_xs_165,
-    i64 w342_xs_165_count,
-    const f32* __restrict__ w343_xs_166,
-    i64 w344_xs_166_count,
-    const f32* __restrict__ w345_xs_167,
-    i64 w346_xs_167_count,
-    const f32* __restrict__ w347_xs_168,
-    i64 w348_xs_168_count,
-    const f32* __restrict__ w349_xs_169,
-    i64 w350_xs_169_count,
-    const f32* __restrict__ w351_xs_170,
-    i64 w352_xs_170_count,
-    const f32* __restrict__ w353_xs_171,
-    i64 w354_xs_171_count,
-    const f32* __restrict__ w355_xs_172,
-    i64 w356_xs_172_count,
-    const f32* __restrict__ w357_xs_173,
-    i64 w358_xs_173_count,
-    const f32* __restrict__ w359_xs_174,
-    i64 w360_xs_174_count,
-    const f32* __restrict__ w361_xs_175,
-    i64 w362_xs_175_count,
-    const f32* __restrict__ w363_xs_176,
-    i64 w364_xs_176_count,
-    i64 w365_grid) {
+    const f32* __restrict__ w0_x_0,
+    i64 w1_x_0_count,
+    f32* __restrict__ w2_y,
+    i64 w3_n,
+    u32* __restrict__ w4_carry,
+    u8* __restrict__ w5_partials,
+    u32* __restrict__ w6_ticket,
+    i64 w7_grid,
+    const f32* __restrict__ w8_x_0,
+    i64 w9_x_0_count,
+    f32* __restrict__ w10_y,
+    i64 w11_n,
+    u32* __restrict__ w12_carry,
+    u8* __restrict__ w13_partials,
+    u32* __restrict__ w14_ticket,
+    i64 w15_grid,
+    const f32* __restrict__ w16_x_0,
+    i64 w17_x_0_count,
+    f32* __restrict__ w18_y,
+    i64 w19_n,
+    u32* __restrict__ w20_carry,
+    u8* __restrict__ w21_partials,
+    u32* __restrict__ w22_ticket,
+    i64 w23_grid,
+    const f32* __restrict__ w24_x_0,
+    i64 w25_x_0_count,
+    f32* __restrict__ w26_y,
+    i64 w27_n,
+    u32* __restrict__ w28_carry,
+    u8* __restrict__ w29_partials,
+    u32* __restrict__ w30_ticket,
+    i64 w31_grid,
+    const i32* __restrict__ w32_mask,
+    const f32* __restrict__ w33_x,
+    f32* __restrict__ w34_y,
+    i64 w35_n,
+    u8* __restrict__ w36_partials,
+    u32* __restrict__ w37_ticket,
+    i64 w38_grid,
+    const f32* __restrict__ w39_x_0,
+    i64 w40_x_0_count,
+    f32* __restrict__ w41_y,
+    i64 w42_n,
+    u8* __restrict__ w43_partials,
+    u32* __restrict__ w44_ticket,
+    i64 w45_grid,
+    const f32* __restrict__ w46_x_0,
+    i64 w47_x_0_count,
+    f32* __restrict__ w48_y,
+    i64 w49_n,
+    u32* __restrict__ w50_carry,
+    u8* __restrict__ w51_partials,
+    u32* __restrict__ w52_ticket,
+    i64 w53_grid,
+    const f32* __restrict__ w54_x,
+    f32* __restrict__ w55_y,
+    i64 w56_n,
+    const f32* __restrict__ w57_x,
+    f32* __restrict__ w58_y,
+    i64 w59_n,
+    const f32* __restrict__ w60_x,
+    f32* __restrict__ w61_y,
+    i64 w62_n,
+    const f32* __restrict__ w63_x,
+    f32* __restrict__ w64_y,
+    i64 w65_n,
+    u8* __restrict__ w66_partials,
+    u32* __restrict__ w67_ticket,
+    i64 w68_grid,
+    const f32* __restrict__ w69_p,
+    f32* __restrict__ w70_y,
+    i64 w71_N,
+    i64 w72_grid,
+    const f32* __restrict__ w73_base,
+    const f32* __restrict__ w74_entropy_slot,
+    const f32* __restrict__ w75_entropy_triple,
+    i64 w76_entropy_floor,
+    f32* __restrict__ w77_lambda_eff,
+    i64 w78_grid,
+    const f32* __restrict__ w79_x,
+    f32* __restrict__ w80_y,
+    i64* __restrict__ w81_counts,
+    f32* __restrict__ w82_sums,
+    u32* __restrict__ w83_ticket,
+    i64 w84_B,
+    i64 w85_N,
+    i64 w86_grid,
+    const f32* __restrict__ w87_x_0,
+    i64 w88_x_0_count,
+    f32* __restrict__ w89_y,
+    i64 w90_n,
+    u32* __restrict__ w91_carry,
+    u8* __restrict__ w92_partials,
+    u32* __restrict__ w93_ticket,
+    i64 w94_grid) {
   __shared__ alignas(16) unsigned char shared[shared_bytes()];
   i64 at = blockIdx.x;
-  // apply
-  if (at < w8_grid) {
-    Block<256> block(at, w8_grid, shared);
-    s_train_apply::body<256>(
-        block,
-        w0_health,
-        w1_isv,
-        w2_scratch,
-        w3_wiener,
-        w4_n_health,
-        w5_n_isv,
-        w6_n_scratch,
-        w7_n_wiener);
+  // p99_abs, pass 1
+  if (at < w7_grid) {
+    Block<256> block(at, w7_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w0_x_0}, {w1_x_0_count}},
+        w2_y,
+        w3_n,
+        w4_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w5_partials, w6_ticket, a0);
     return;
   }
-  at -= w8_grid;
-  // sentinel
-  if (at < w365_grid) {
-    Block<256> block(at, w365_grid, shared);
-    s_train_sentinel::body<256, 177>(
+  at -= w7_grid;
+  // p99_abs, pass 1
+  if (at < w15_grid) {
+    Block<256> block(at, w15_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w8_x_0}, {w9_x_0_count}},
+        w10_y,
+        w11_n,
+        w12_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w13_partials, w14_ticket, a0);
+    return;
+  }
+  at -= w15_grid;
+  // p99_abs, pass 1
+  if (at < w23_grid) {
+    Block<256> block(at, w23_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w16_x_0}, {w17_x_0_count}},
+        w18_y,
+        w19_n,
+        w20_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w21_partials, w22_ticket, a0);
+    return;
+  }
+  at -= w23_grid;
+  // p99_abs, pass 1
+  if (at < w31_grid) {
+    Block<256> block(at, w31_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w24_x_0}, {w25_x_0_count}},
+        w26_y,
+        w27_n,
+        w28_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w29_partials, w30_ticket, a0);
+    return;
+  }
+  at -= w31_grid;
+  // masked_mean
+  if (at < w38_grid) {
+    Block<256> block(at, w38_grid, shared);
+    const k_masked_mean::Args a0{
+        w32_mask,
+        w33_x,
+        w34_y,
+        w35_n,
+        nullptr};
+    statistics<256, k_masked_mean::Pass0>(block, Elements{a0.n}, w36_partials, w37_ticket, a0);
+    return;
+  }
+  at -= w38_grid;
+  // mean
+  if (at < w45_grid) {
+    Block<256> block(at, w45_grid, shared);
+    const k_mean::Args<1> a0{
+        Many<In<f32>, 1>{{w39_x_0}, {w40_x_0_count}},
+        w41_y,
+        w42_n,
+        nullptr};
+    statistics<256, k_mean::Pass0>(block, a0.x, w43_partials, w44_ticket, a0);
+    return;
+  }
+  at -= w45_grid;
+  // p99_abs, pass 1
+  if (at < w53_grid) {
+    Block<256> block(at, w53_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w46_x_0}, {w47_x_0_count}},
+        w48_y,
+        w49_n,
+        w50_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w51_partials, w52_ticket, a0);
+    return;
+  }
+  at -= w53_grid;
+  // iqn_quantiles
+  if (at < w68_grid) {
+    Block<256> block(at, w68_grid, shared);
+    const k_iqn_quantiles::Args<sizes::T7M0_C, sizes::T7M0_QUANTILE, sizes::T7M0_T> a0{
+        w54_x,
+        w55_y,
+        w56_n,
+        nullptr};
+    const k_iqn_quantiles::Args<sizes::T7M1_C, sizes::T7M1_QUANTILE, sizes::T7M1_T> a1{
+        w57_x,
+        w58_y,
+        w59_n,
+        nullptr};
+    const k_iqn_quantiles::Args<sizes::T7M2_C, sizes::T7M2_QUANTILE, sizes::T7M2_T> a2{
+        w60_x,
+        w61_y,
+        w62_n,
+        nullptr};
+    const k_iqn_quantiles::Args<sizes::T7M3_C, sizes::T7M3_QUANTILE, sizes::T7M3_T> a3{
+        w63_x,
+        w64_y,
+        w65_n,
+        nullptr};
+    statistics<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>(block, Elements{a0.n}, w66_partials, w67_ticket, a0, a1, a2, a3);
+    return;
+  }
+  at -= w68_grid;
+  // gate_entropy
+  if (at < w72_grid) {
+    if (threadIdx.x >= 32) return;
+    Block<32> block(at, w72_grid, shared);
+    k_gate_entropy::body<32>(
         block,
-        w9_counters,
-        w10_found,
-        Many<In<f32>, 177>{{w11_xs_0, w13_xs_1, w15_xs_2, w17_xs_3, w19_xs_4, w21_xs_5, w23_xs_6, w25_xs_7, w27_xs_8, w29_xs_9, w31_xs_10, w33_xs_11, w35_xs_12, w37_xs_13, w39_xs_14, w41_xs_15, w43_xs_16, w45_xs_17, w47_xs_18, w49_xs_19, w51_xs_20, w53_xs_21, w55_xs_22, w57_xs_23, w59_xs_24, w61_xs_25, w63_xs_26, w65_xs_27, w67_xs_28, w69_xs_29, w71_xs_30, w73_xs_31, w75_xs_32, w77_xs_33, w79_xs_34, w81_xs_35, w83_xs_36, w85_xs_37, w87_xs_38, w89_xs_39, w91_xs_40, w93_xs_41, w95_xs_42, w97_xs_43, w99_xs_44, w101_xs_45, w103_xs_46, w105_xs_47, w107_xs_48, w109_xs_49, w111_xs_50, w113_xs_51, w115_xs_52, w117_xs_53, w119_xs_54, w121_xs_55, w123_xs_56, w125_xs_57, w127_xs_58, w129_xs_59, w131_xs_60, w133_xs_61, w135_xs_62, w137_xs_63, w139_xs_64, w141_xs_65, w143_xs_66, w145_xs_67, w147_xs_68, w149_xs_69, w151_xs_70, w153_xs_71, w155_xs_72, w157_xs_73, w159_xs_74, w161_xs_75, w163_xs_76, w165_xs_77, w167_xs_78, w169_xs_79, w171_xs_80, w173_xs_81, w175_xs_82, w177_xs_83, w179_xs_84, w181_xs_85, w183_xs_86, w185_xs_87, w187_xs_88, w189_xs_89, w191_xs_90, w193_xs_91, w195_xs_92, w197_xs_93, w199_xs_94, w201_xs_95, w203_xs_96, w205_xs_97, w207_xs_98, w209_xs_99, w211_xs_100, w213_xs_101, w215_xs_102, w217_xs_103, w219_xs_104, w221_xs_105, w223_xs_106, w225_xs_107, w227_xs_108, w229_xs_109, w231_xs_110, w233_xs_111, w235_xs_112, w237_xs_113, w239_xs_114, w241_xs_115, w243_xs_116, w245_xs_117, w247_xs_118, w249_xs_119, w251_xs_120, w253_xs_121, w255_xs_122, w257_xs_123, w259_xs_124, w261_xs_125, w263_xs_126, w265_xs_127, w267_xs_128, w269_xs_129, w271_xs_130, w273_xs_131, w275_xs_132, w277_xs_133, w279_xs_134, w281_xs_135, w283_xs_136, w285_xs_137, w287_xs_138, w289_xs_139, w291_xs_140, w293_xs_141, w295_xs_142, w297_xs_143, w299_xs_144, w301_xs_145, w303_xs_146, w305_xs_147, w307_xs_148, w309_xs_149, w311_xs_150, w313_xs_151, w315_xs_152, w317_xs_153, w319_xs_154, w321_xs_155, w323_xs_156, w325_xs_157, w327_xs_158, w329_xs_159, w331_xs_160, w333_xs_161, w335_xs_162, w337_xs_163, w339_xs_164, w341_xs_165, w343_xs_166, w345_xs_167, w347_xs_168, w349_xs_169, w351_xs_170, w353_xs_171, w355_xs_172, w357_xs_173, w359_xs_174, w361_xs_175, w363_xs_176}, {w12_xs_0_count, w14_xs_1_count, w16_xs_2_count, w18_xs_3_count, w20_xs_4_count, w22_xs_5_count, w24_xs_6_count, w26_xs_7_count, w28_xs_8_count, w30_xs_9_count, w32_xs_10_count, w34_xs_11_count, w36_xs_12_count, w38_xs_13_count, w40_xs_14_count, w42_xs_15_count, w44_xs_16_count, w46_xs_17_count, w48_xs_18_count, w50_xs_19_count, w52_xs_20_count, w54_xs_21_count, w56_xs_22_count, w58_xs_23_count, w60_xs_24_count, w62_xs_25_count, w64_xs_26_count, w66_xs_27_count, w68_xs_28_count, w70_xs_29_count, w72_xs_30_count, w74_xs_31_count, w76_xs_32_count, w78_xs_33_count, w80_xs_34_count, w82_xs_35_count, w84_xs_36_count, w86_xs_37_count, w88_xs_38_count, w90_xs_39_count, w92_xs_40_count, w94_xs_41_count, w96_xs_42_count, w98_xs_43_count, w100_xs_44_count, w102_xs_45_count, w104_xs_46_count, w106_xs_47_count, w108_xs_48_count, w110_xs_49_count, w112_xs_50_count, w114_xs_51_count, w116_xs_52_count, w118_xs_53_count, w120_xs_54_count, w122_xs_55_count, w124_xs_56_count, w126_xs_57_count, w128_xs_58_count, w130_xs_59_count, w132_xs_60_count, w134_xs_61_count, w136_xs_62_count, w138_xs_63_count, w140_xs_64_count, w142_xs_65_count, w144_xs_66_count, w146_xs_67_count, w148_xs_68_count, w150_xs_69_count, w152_xs_70_count, w154_xs_71_count, w156_xs_72_count, w158_xs_73_count, w160_xs_74_count, w162_xs_75_count, w164_xs_76_count, w166_xs_77_count, w168_xs_78_count, w170_xs_79_count, w172_xs_80_count, w174_xs_81_count, w176_xs_82_count, w178_xs_83_count, w180_xs_84_count, w182_xs_85_count, w184_xs_86_count, w186_xs_87_count, w188_xs_88_count, w190_xs_89_count, w192_xs_90_count, w194_xs_91_count, w196_xs_92_count, w198_xs_93_count, w200_xs_94_count, w202_xs_95_count, w204_xs_96_count, w206_xs_97_count, w208_xs_98_count, w210_xs_99_count, w212_xs_100_count, w214_xs_101_count, w216_xs_102_count, w218_xs_103_count, w220_xs_104_count, w222_xs_105_count, w224_xs_106_count, w226_xs_107_count, w228_xs_108_count, w230_xs_109_count, w232_xs_110_count, w234_xs_111_count, w236_xs_112_count, w238_xs_113_count, w240_xs_114_count, w242_xs_115_count, w244_xs_116_count, w246_xs_117_count, w248_xs_118_count, w250_xs_119_count, w252_xs_120_count, w254_xs_121_count, w256_xs_122_count, w258_xs_123_count, w260_xs_124_count, w262_xs_125_count, w264_xs_126_count, w266_xs_127_count, w268_xs_128_count, w270_xs_129_count, w272_xs_130_count, w274_xs_131_count, w276_xs_132_count, w278_xs_133_count, w280_xs_134_count, w282_xs_135_count, w284_xs_136_count, w286_xs_137_count, w288_xs_138_count, w290_xs_139_count, w292_xs_140_count, w294_xs_141_count, w296_xs_142_count, w298_xs_143_count, w300_xs_144_count, w302_xs_145_count, w304_xs_146_count, w306_xs_147_count, w308_xs_148_count, w310_xs_149_count, w312_xs_150_count, w314_xs_151_count, w316_xs_152_count, w318_xs_153_count, w320_xs_154_count, w322_xs_155_count, w324_xs_156_count, w326_xs_157_count, w328_xs_158_count, w330_xs_159_count, w332_xs_160_count, w334_xs_161_count, w336_xs_162_count, w338_xs_163_count, w340_xs_164_count, w342_xs_165_count, w344_xs_166_count, w346_xs_167_count, w348_xs_168_count, w350_xs_169_count, w352_xs_170_count, w354_xs_171_count, w356_xs_172_count, w358_xs_173_count, w360_xs_174_count, w362_xs_175_count, w364_xs_176_count}});
+        w69_p,
+        w70_y,
+        w71_N);
+    return;
+  }
+  at -= w72_grid;
+  // moe_lambda_eff_update
+  if (at < w78_grid) {
+    if (threadIdx.x >= 32) return;
+    Block<32> block(at, w78_grid, shared);
+    k_moe_lambda_eff_update::body<32, sizes::T9M0_E>(
+        block,
+        w73_base,
+        Bound(w74_entropy_slot, w75_entropy_triple, w76_entropy_floor),
+        w77_lambda_eff);
+    return;
+  }
+  at -= w78_grid;
+  // column_mean
+  if (at < w86_grid) {
+    Block<256> block(at, w86_grid, shared);
+    k_column_mean::body<256>(
+        block,
+        w79_x,
+        w80_y,
+        w81_counts,
+        w82_sums,
+        Ticket(w83_ticket),
+        w84_B,
+        w85_N);
+    return;
+  }
+  at -= w86_grid;
+  // p99_abs, pass 1
+  if (at < w94_grid) {
+    Block<256> block(at, w94_grid, shared);
+    const k_p99_abs::Args<1> a0{
+        Many<In<f32>, 1>{{w87_x_0}, {w88_x_0_count}},
+        w89_y,
+        w90_n,
+        w91_carry};
+    statistics<256, k_p99_abs::Pass1>(block, a0.x, w92_partials, w93_ticket, a0);
     return;
   }
 }
@@ -417,29 +294,153 @@ extern "C" __global__ void __launch_bounds__(256) train_fused_44(
 extern "C" void train_fused_44(const u64* words, const i64* counts, i64 first_block, i64 last_block) {
   const host::Words w{words, counts};
   i64 start = 0;
-  // apply
-  host::run_blocks<256, host::Threads::loop>(
-      first_block, last_block, start, w.integer(8), 0, [&](auto& block) {
-        s_train_apply::body<256>(
-            block,
-            w.update<i64>(0),
-            w.update<f32>(1),
-            w.in<f32>(2),
-            w.update<f32>(3),
-            w.integer(4),
-            w.integer(5),
-            w.integer(6),
-            w.integer(7));
-      });
-  start += w.integer(8);
-  // sentinel
+  // p99_abs, pass 1
   host::run_blocks<256, host::Threads::one>(
-      first_block, last_block, start, w.integer(365), sizeof(s_train_sentinel::Shared), [&](auto& block) {
-        s_train_sentinel::body<256, 177>(
+      first_block, last_block, start, w.integer(7), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(0)}, {w.integer(1)}},
+            w.out<f32>(2),
+            w.integer(3),
+            w.pointer<u32>(4)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(5), w.pointer<u32>(6), a0);
+      });
+  start += w.integer(7);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(15), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(8)}, {w.integer(9)}},
+            w.out<f32>(10),
+            w.integer(11),
+            w.pointer<u32>(12)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(13), w.pointer<u32>(14), a0);
+      });
+  start += w.integer(15);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(23), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(16)}, {w.integer(17)}},
+            w.out<f32>(18),
+            w.integer(19),
+            w.pointer<u32>(20)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(21), w.pointer<u32>(22), a0);
+      });
+  start += w.integer(23);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(31), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(24)}, {w.integer(25)}},
+            w.out<f32>(26),
+            w.integer(27),
+            w.pointer<u32>(28)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(29), w.pointer<u32>(30), a0);
+      });
+  start += w.integer(31);
+  // masked_mean
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(38), sizeof(StatisticsShared<256, k_masked_mean::Pass0>), [&](auto& block) {
+        const k_masked_mean::Args a0{
+            w.in<i32>(32),
+            w.in<f32>(33),
+            w.out<f32>(34),
+            w.integer(35),
+            nullptr};
+        statistics<256, k_masked_mean::Pass0>(block, Elements{a0.n}, w.pointer<u8>(36), w.pointer<u32>(37), a0);
+      });
+  start += w.integer(38);
+  // mean
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(45), sizeof(StatisticsShared<256, k_mean::Pass0>), [&](auto& block) {
+        const k_mean::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(39)}, {w.integer(40)}},
+            w.out<f32>(41),
+            w.integer(42),
+            nullptr};
+        statistics<256, k_mean::Pass0>(block, a0.x, w.pointer<u8>(43), w.pointer<u32>(44), a0);
+      });
+  start += w.integer(45);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(53), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(46)}, {w.integer(47)}},
+            w.out<f32>(48),
+            w.integer(49),
+            w.pointer<u32>(50)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(51), w.pointer<u32>(52), a0);
+      });
+  start += w.integer(53);
+  // iqn_quantiles
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(68), sizeof(StatisticsShared<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>), [&](auto& block) {
+        const k_iqn_quantiles::Args<sizes::T7M0_C, sizes::T7M0_QUANTILE, sizes::T7M0_T> a0{
+            w.in<f32>(54),
+            w.out<f32>(55),
+            w.integer(56),
+            nullptr};
+        const k_iqn_quantiles::Args<sizes::T7M1_C, sizes::T7M1_QUANTILE, sizes::T7M1_T> a1{
+            w.in<f32>(57),
+            w.out<f32>(58),
+            w.integer(59),
+            nullptr};
+        const k_iqn_quantiles::Args<sizes::T7M2_C, sizes::T7M2_QUANTILE, sizes::T7M2_T> a2{
+            w.in<f32>(60),
+            w.out<f32>(61),
+            w.integer(62),
+            nullptr};
+        const k_iqn_quantiles::Args<sizes::T7M3_C, sizes::T7M3_QUANTILE, sizes::T7M3_T> a3{
+            w.in<f32>(63),
+            w.out<f32>(64),
+            w.integer(65),
+            nullptr};
+        statistics<256, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0, k_iqn_quantiles::Pass0>(block, Elements{a0.n}, w.pointer<u8>(66), w.pointer<u32>(67), a0, a1, a2, a3);
+      });
+  start += w.integer(68);
+  // gate_entropy
+  host::run_blocks<32, host::Threads::loop>(
+      first_block, last_block, start, w.integer(72), 0, [&](auto& block) {
+        k_gate_entropy::body<32>(
             block,
-            w.in<i64>(9),
-            w.update<i64>(10),
-            Many<In<f32>, 177>{{w.in<f32>(11), w.in<f32>(13), w.in<f32>(15), w.in<f32>(17), w.in<f32>(19), w.in<f32>(21), w.in<f32>(23), w.in<f32>(25), w.in<f32>(27), w.in<f32>(29), w.in<f32>(31), w.in<f32>(33), w.in<f32>(35), w.in<f32>(37), w.in<f32>(39), w.in<f32>(41), w.in<f32>(43), w.in<f32>(45), w.in<f32>(47), w.in<f32>(49), w.in<f32>(51), w.in<f32>(53), w.in<f32>(55), w.in<f32>(57), w.in<f32>(59), w.in<f32>(61), w.in<f32>(63), w.in<f32>(65), w.in<f32>(67), w.in<f32>(69), w.in<f32>(71), w.in<f32>(73), w.in<f32>(75), w.in<f32>(77), w.in<f32>(79), w.in<f32>(81), w.in<f32>(83), w.in<f32>(85), w.in<f32>(87), w.in<f32>(89), w.in<f32>(91), w.in<f32>(93), w.in<f32>(95), w.in<f32>(97), w.in<f32>(99), w.in<f32>(101), w.in<f32>(103), w.in<f32>(105), w.in<f32>(107), w.in<f32>(109), w.in<f32>(111), w.in<f32>(113), w.in<f32>(115), w.in<f32>(117), w.in<f32>(119), w.in<f32>(121), w.in<f32>(123), w.in<f32>(125), w.in<f32>(127), w.in<f32>(129), w.in<f32>(131), w.in<f32>(133), w.in<f32>(135), w.in<f32>(137), w.in<f32>(139), w.in<f32>(141), w.in<f32>(143), w.in<f32>(145), w.in<f32>(147), w.in<f32>(149), w.in<f32>(151), w.in<f32>(153), w.in<f32>(155), w.in<f32>(157), w.in<f32>(159), w.in<f32>(161), w.in<f32>(163), w.in<f32>(165), w.in<f32>(167), w.in<f32>(169), w.in<f32>(171), w.in<f32>(173), w.in<f32>(175), w.in<f32>(177), w.in<f32>(179), w.in<f32>(181), w.in<f32>(183), w.in<f32>(185), w.in<f32>(187), w.in<f32>(189), w.in<f32>(191), w.in<f32>(193), w.in<f32>(195), w.in<f32>(197), w.in<f32>(199), w.in<f32>(201), w.in<f32>(203), w.in<f32>(205), w.in<f32>(207), w.in<f32>(209), w.in<f32>(211), w.in<f32>(213), w.in<f32>(215), w.in<f32>(217), w.in<f32>(219), w.in<f32>(221), w.in<f32>(223), w.in<f32>(225), w.in<f32>(227), w.in<f32>(229), w.in<f32>(231), w.in<f32>(233), w.in<f32>(235), w.in<f32>(237), w.in<f32>(239), w.in<f32>(241), w.in<f32>(243), w.in<f32>(245), w.in<f32>(247), w.in<f32>(249), w.in<f32>(251), w.in<f32>(253), w.in<f32>(255), w.in<f32>(257), w.in<f32>(259), w.in<f32>(261), w.in<f32>(263), w.in<f32>(265), w.in<f32>(267), w.in<f32>(269), w.in<f32>(271), w.in<f32>(273), w.in<f32>(275), w.in<f32>(277), w.in<f32>(279), w.in<f32>(281), w.in<f32>(283), w.in<f32>(285), w.in<f32>(287), w.in<f32>(289), w.in<f32>(291), w.in<f32>(293), w.in<f32>(295), w.in<f32>(297), w.in<f32>(299), w.in<f32>(301), w.in<f32>(303), w.in<f32>(305), w.in<f32>(307), w.in<f32>(309), w.in<f32>(311), w.in<f32>(313), w.in<f32>(315), w.in<f32>(317), w.in<f32>(319), w.in<f32>(321), w.in<f32>(323), w.in<f32>(325), w.in<f32>(327), w.in<f32>(329), w.in<f32>(331), w.in<f32>(333), w.in<f32>(335), w.in<f32>(337), w.in<f32>(339), w.in<f32>(341), w.in<f32>(343), w.in<f32>(345), w.in<f32>(347), w.in<f32>(349), w.in<f32>(351), w.in<f32>(353), w.in<f32>(355), w.in<f32>(357), w.in<f32>(359), w.in<f32>(361), w.in<f32>(363)}, {w.integer(12), w.integer(14), w.integer(16), w.integer(18), w.integer(20), w.integer(22), w.integer(24), w.integer(26), w.integer(28), w.integer(30), w.integer(32), w.integer(34), w.integer(36), w.integer(38), w.integer(40), w.integer(42), w.integer(44), w.integer(46), w.integer(48), w.integer(50), w.integer(52), w.integer(54), w.integer(56), w.integer(58), w.integer(60), w.integer(62), w.integer(64), w.integer(66), w.integer(68), w.integer(70), w.integer(72), w.integer(74), w.integer(76), w.integer(78), w.integer(80), w.integer(82), w.integer(84), w.integer(86), w.integer(88), w.integer(90), w.integer(92), w.integer(94), w.integer(96), w.integer(98), w.integer(100), w.integer(102), w.integer(104), w.integer(106), w.integer(108), w.integer(110), w.integer(112), w.integer(114), w.integer(116), w.integer(118), w.integer(120), w.integer(122), w.integer(124), w.integer(126), w.integer(128), w.integer(130), w.integer(132), w.integer(134), w.integer(136), w.integer(138), w.integer(140), w.integer(142), w.integer(144), w.integer(146), w.integer(148), w.integer(150), w.integer(152), w.integer(154), w.integer(156), w.integer(158), w.integer(160), w.integer(162), w.integer(164), w.integer(166), w.integer(168), w.integer(170), w.integer(172), w.integer(174), w.integer(176), w.integer(178), w.integer(180), w.integer(182), w.integer(184), w.integer(186), w.integer(188), w.integer(190), w.integer(192), w.integer(194), w.integer(196), w.integer(198), w.integer(200), w.integer(202), w.integer(204), w.integer(206), w.integer(208), w.integer(210), w.integer(212), w.integer(214), w.integer(216), w.integer(218), w.integer(220), w.integer(222), w.integer(224), w.integer(226), w.integer(228), w.integer(230), w.integer(232), w.integer(234), w.integer(236), w.integer(238), w.integer(240), w.integer(242), w.integer(244), w.integer(246), w.integer(248), w.integer(250), w.integer(252), w.integer(254), w.integer(256), w.integer(258), w.integer(260), w.integer(262), w.integer(264), w.integer(266), w.integer(268), w.integer(270), w.integer(272), w.integer(274), w.integer(276), w.integer(278), w.integer(280), w.integer(282), w.integer(284), w.integer(286), w.integer(288), w.integer(290), w.integer(292), w.integer(294), w.integer(296), w.integer(298), w.integer(300), w.integer(302), w.integer(304), w.integer(306), w.integer(308), w.integer(310), w.integer(312), w.integer(314), w.integer(316), w.integer(318), w.integer(320), w.integer(322), w.integer(324), w.integer(326), w.integer(328), w.integer(330), w.integer(332), w.integer(334), w.integer(336), w.integer(338), w.integer(340), w.integer(342), w.integer(344), w.integer(346), w.integer(348), w.integer(350), w.integer(352), w.integer(354), w.integer(356), w.integer(358), w.integer(360), w.integer(362), w.integer(364)}});
+            w.in<f32>(69),
+            w.out<f32>(70),
+            w.integer(71));
+      });
+  start += w.integer(72);
+  // moe_lambda_eff_update
+  host::run_blocks<32, host::Threads::loop>(
+      first_block, last_block, start, w.integer(78), 0, [&](auto& block) {
+        k_moe_lambda_eff_update::body<32, sizes::T9M0_E>(
+            block,
+            w.in<f32>(73),
+            w.bound(74),
+            w.out<f32>(77));
+      });
+  start += w.integer(78);
+  // column_mean
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(86), sizeof(k_column_mean::Shared), [&](auto& block) {
+        k_column_mean::body<256>(
+            block,
+            w.in<f32>(79),
+            w.out<f32>(80),
+            w.out<i64>(81),
+            w.out<f32>(82),
+            w.ticket(83),
+            w.integer(84),
+            w.integer(85));
+      });
+  start += w.integer(86);
+  // p99_abs, pass 1
+  host::run_blocks<256, host::Threads::one>(
+      first_block, last_block, start, w.integer(94), sizeof(StatisticsShared<256, k_p99_abs::Pass1>), [&](auto& block) {
+        const k_p99_abs::Args<1> a0{
+            Many<In<f32>, 1>{{w.in<f32>(87)}, {w.integer(88)}},
+            w.out<f32>(89),
+            w.integer(90),
+            w.pointer<u32>(91)};
+        statistics<256, k_p99_abs::Pass1>(block, a0.x, w.pointer<u8>(92), w.pointer<u32>(93), a0);
       });
 }
 #endif

@@ -32,7 +32,7 @@ FH_TABLE i64 FIRST[] = {
     447,  // evaluate.env_step: env_terminated
     448,
 };
-constexpr i64 FIRST_ROW = 200;
+constexpr i64 FIRST_ROW = 201;
 
 struct Shared {
   int row;

@@ -7,7 +7,7 @@
 namespace foxhunt {
 namespace s_train_sentinel {
 
-constexpr int ROWS = 177;
+constexpr int ROWS = 178;
 constexpr i64 PART = 4096;  // elements that one block looks at
 constexpr int LOADS = 4;    // of four elements, by one thread
 // The first block that looks at each watched output; its row in `found` is FIRST_ROW later.
@@ -98,98 +98,99 @@ FH_TABLE i64 FIRST[] = {
     1120,  // train.learn.trunk.exp_db: exp_b.g
     1121,  // train.learn.trunk.gate_dw: gate_w.g
     1122,  // train.learn.trunk.gate_db: gate_b.g
-    1123,  // train.learn.trunk.layer2_dw: w2.g
-    1139,  // train.learn.trunk.layer2_db: b2.g
-    1140,  // train.learn.trunk.layer1_dw: w1.g
-    1152,  // train.learn.trunk.layer1_db: b1.g
-    1153,  // train.learn.trunk.qkv_dw: att_w.g
-    1154,  // train.learn.trunk.qkv_db: att_b.g
-    1155,  // train.learn.trunk.vsn_mix_grad: learn.trunk.d_mask_logits
-    1161,  // train.learn.trunk.mask_dw: vsn_w.g
-    1162,  // train.learn.trunk.mask_db: vsn_b.g
-    1163,  // train.learn.trunk.group_embed_grad: emb_b.g
-    1164,  // train.learn.trunk.group_embed_grad: emb_w.g
-    1165,  // train.learn.hi.layer1: learn.hi.hidden
-    1229,  // train.learn.hi.layer2: learn.hi.v
-    1230,  // train.learn.hi.expectile_loss: learn.hi.dv
-    1231,  // train.learn.hi.expectile_loss: learn.hi.loss
-    1232,  // train.learn.hi.dw2: hi_w2.g
-    1233,  // train.learn.hi.db2: hi_b2.g
-    1234,  // train.learn.hi.dw1: hi_w1.g
-    1238,  // train.learn.hi.db1: hi_b1.g
-    1239,  // train.learn.lo.layer2: learn.lo.v
-    1240,  // train.learn.lo.expectile_loss: learn.lo.dv
-    1241,  // train.learn.lo.expectile_loss: learn.lo.loss
-    1242,  // train.learn.lo.dw2: lo_w2.g
-    1243,  // train.learn.lo.db2: lo_b2.g
-    1244,  // train.learn.lo.dw1: lo_w1.g
-    1248,  // train.learn.lo.db1: lo_b1.g
-    1249,  // train.learn.curious.curiosity_input: learn.curious.seen
-    1309,  // train.learn.curious.layer2: learn.curious.pred
-    1357,  // train.learn.curious.mse_rows: learn.curious.d_pred
-    1405,  // train.learn.curious.mse_rows: learn.curious.loss
-    1406,  // train.learn.curious.dw2: cur_w2.g
-    1407,  // train.learn.curious.db2: cur_b2.g
-    1408,  // train.learn.curious.dw1: cur_w1.g
-    1409,  // train.learn.curious.db1: cur_b1.g
-    1410,  // train.learn.aux_forward.heads_loss: d_logits
-    1417,  // train.learn.aux_forward.heads_loss: dir_correct
-    1418,  // train.learn.aux_forward.heads_loss: dir_loss
-    1419,  // train.learn.aux_forward.heads_loss: pred_tanh
-    1420,  // train.learn.aux_forward.heads_loss: reg_class
-    1421,  // train.learn.aux_forward.heads_loss: reg_correct
-    1422,  // train.learn.aux_backward.aux_heads_grad: dir_b.g
-    1423,  // train.learn.aux_backward.aux_heads_grad: dir_w.g
-    1424,  // train.learn.aux_backward.aux_heads_grad: reg_b.g
-    1425,  // train.learn.aux_backward.aux_heads_grad: reg_w.g
-    1426,  // train.learn.aux_backward.dw3: aux_w3.g
-    1430,  // train.learn.aux_backward.dw2: aux_w2.g
-    1438,  // train.learn.aux_backward.dw1: aux_w1.g
-    1441,  // train.learn.aux_backward.db3: aux_b3.g
-    1442,  // train.learn.aux_backward.db2: aux_b2.g
-    1443,  // train.learn.aux_backward.db1: aux_b1.g
-    1444,  // train.update.l2_norm: grad_norm
-    1445,  // train.update.beta_correction: adam_correction
-    1446,  // train.update.aux_adamw: aux_net
-    1462,  // train.update.value_clamp: value
-    1464,  // train.update.branches_clamp: branches
-    1484,  // train.update.iqn_clamp: iqn
-    1485,  // train.update.iql_hi_clamp: iql_hi
-    1490,  // train.update.iql_lo_clamp: iql_lo
-    1495,  // train.update.attention_clamp: attention
-    1496,  // train.update.curiosity_clamp: curiosity
+    1123,  // train.learn.trunk.entry_p99: learn.trunk.entry_size
+    1124,  // train.learn.trunk.layer2_dw: w2.g
+    1140,  // train.learn.trunk.layer2_db: b2.g
+    1141,  // train.learn.trunk.layer1_dw: w1.g
+    1153,  // train.learn.trunk.layer1_db: b1.g
+    1154,  // train.learn.trunk.qkv_dw: att_w.g
+    1155,  // train.learn.trunk.qkv_db: att_b.g
+    1156,  // train.learn.trunk.vsn_mix_grad: learn.trunk.d_mask_logits
+    1162,  // train.learn.trunk.mask_dw: vsn_w.g
+    1163,  // train.learn.trunk.mask_db: vsn_b.g
+    1164,  // train.learn.trunk.group_embed_grad: emb_b.g
+    1165,  // train.learn.trunk.group_embed_grad: emb_w.g
+    1166,  // train.learn.hi.layer1: learn.hi.hidden
+    1230,  // train.learn.hi.layer2: learn.hi.v
+    1231,  // train.learn.hi.expectile_loss: learn.hi.dv
+    1232,  // train.learn.hi.expectile_loss: learn.hi.loss
+    1233,  // train.learn.hi.dw2: hi_w2.g
+    1234,  // train.learn.hi.db2: hi_b2.g
+    1235,  // train.learn.hi.dw1: hi_w1.g
+    1239,  // train.learn.hi.db1: hi_b1.g
+    1240,  // train.learn.lo.layer2: learn.lo.v
+    1241,  // train.learn.lo.expectile_loss: learn.lo.dv
+    1242,  // train.learn.lo.expectile_loss: learn.lo.loss
+    1243,  // train.learn.lo.dw2: lo_w2.g
+    1244,  // train.learn.lo.db2: lo_b2.g
+    1245,  // train.learn.lo.dw1: lo_w1.g
+    1249,  // train.learn.lo.db1: lo_b1.g
+    1250,  // train.learn.curious.curiosity_input: learn.curious.seen
+    1310,  // train.learn.curious.layer2: learn.curious.pred
+    1358,  // train.learn.curious.mse_rows: learn.curious.d_pred
+    1406,  // train.learn.curious.mse_rows: learn.curious.loss
+    1407,  // train.learn.curious.dw2: cur_w2.g
+    1408,  // train.learn.curious.db2: cur_b2.g
+    1409,  // train.learn.curious.dw1: cur_w1.g
+    1410,  // train.learn.curious.db1: cur_b1.g
+    1411,  // train.learn.aux_forward.heads_loss: d_logits
+    1418,  // train.learn.aux_forward.heads_loss: dir_correct
+    1419,  // train.learn.aux_forward.heads_loss: dir_loss
+    1420,  // train.learn.aux_forward.heads_loss: pred_tanh
+    1421,  // train.learn.aux_forward.heads_loss: reg_class
+    1422,  // train.learn.aux_forward.heads_loss: reg_correct
+    1423,  // train.learn.aux_backward.aux_heads_grad: dir_b.g
+    1424,  // train.learn.aux_backward.aux_heads_grad: dir_w.g
+    1425,  // train.learn.aux_backward.aux_heads_grad: reg_b.g
+    1426,  // train.learn.aux_backward.aux_heads_grad: reg_w.g
+    1427,  // train.learn.aux_backward.dw3: aux_w3.g
+    1431,  // train.learn.aux_backward.dw2: aux_w2.g
+    1439,  // train.learn.aux_backward.dw1: aux_w1.g
+    1442,  // train.learn.aux_backward.db3: aux_b3.g
+    1443,  // train.learn.aux_backward.db2: aux_b2.g
+    1444,  // train.learn.aux_backward.db1: aux_b1.g
+    1445,  // train.update.l2_norm: grad_norm
+    1446,  // train.update.beta_correction: adam_correction
+    1447,  // train.update.aux_adamw: aux_net
+    1463,  // train.update.value_clamp: value
+    1465,  // train.update.branches_clamp: branches
+    1485,  // train.update.iqn_clamp: iqn
+    1486,  // train.update.iql_hi_clamp: iql_hi
+    1491,  // train.update.iql_lo_clamp: iql_lo
+    1496,  // train.update.attention_clamp: attention
     1497,  // train.update.curiosity_clamp: curiosity
     1498,  // train.update.curiosity_clamp: curiosity
     1499,  // train.update.curiosity_clamp: curiosity
-    1500,  // train.update.polyak: t_vsn_w
-    1501,  // train.update.polyak: t_vsn_b
-    1502,  // train.update.polyak: t_emb_w
-    1503,  // train.update.polyak: t_emb_b
-    1504,  // train.update.polyak: t_w1
-    1516,  // train.update.polyak: t_b1
-    1517,  // train.update.polyak: t_w2
-    1533,  // train.update.polyak: t_b2
-    1534,  // train.update.polyak: t_gate_w
-    1535,  // train.update.polyak: t_gate_b
-    1536,  // train.update.polyak: t_exp_b
-    1537,  // train.update.polyak: t_val_w
-    1539,  // train.update.polyak: t_val_b
-    1540,  // train.update.polyak: t_dir_adv_w
-    1545,  // train.update.polyak: t_dir_adv_b
-    1546,  // train.update.polyak: t_mag_adv_w
-    1551,  // train.update.polyak: t_mag_adv_b
-    1552,  // train.update.polyak: t_ord_adv_w
-    1557,  // train.update.polyak: t_ord_adv_b
-    1558,  // train.update.polyak: t_urg_adv_w
-    1563,  // train.update.polyak: t_urg_adv_b
-    1564,  // train.update.polyak: t_iqn_wphi
-    1565,  // train.update.polyak: t_iqn_bphi
-    1566,  // train.update.polyak: t_iqn_w
-    1567,  // train.update.polyak: t_iqn_b
-    1568,  // train.update.polyak: t_att_w
-    1569,  // train.update.polyak: t_att_b
-    1570,  // train.zero: rewards6
-    1576,
+    1500,  // train.update.curiosity_clamp: curiosity
+    1501,  // train.update.polyak: t_vsn_w
+    1502,  // train.update.polyak: t_vsn_b
+    1503,  // train.update.polyak: t_emb_w
+    1504,  // train.update.polyak: t_emb_b
+    1505,  // train.update.polyak: t_w1
+    1517,  // train.update.polyak: t_b1
+    1518,  // train.update.polyak: t_w2
+    1534,  // train.update.polyak: t_b2
+    1535,  // train.update.polyak: t_gate_w
+    1536,  // train.update.polyak: t_gate_b
+    1537,  // train.update.polyak: t_exp_b
+    1538,  // train.update.polyak: t_val_w
+    1540,  // train.update.polyak: t_val_b
+    1541,  // train.update.polyak: t_dir_adv_w
+    1546,  // train.update.polyak: t_dir_adv_b
+    1547,  // train.update.polyak: t_mag_adv_w
+    1552,  // train.update.polyak: t_mag_adv_b
+    1553,  // train.update.polyak: t_ord_adv_w
+    1558,  // train.update.polyak: t_ord_adv_b
+    1559,  // train.update.polyak: t_urg_adv_w
+    1564,  // train.update.polyak: t_urg_adv_b
+    1565,  // train.update.polyak: t_iqn_wphi
+    1566,  // train.update.polyak: t_iqn_bphi
+    1567,  // train.update.polyak: t_iqn_w
+    1568,  // train.update.polyak: t_iqn_b
+    1569,  // train.update.polyak: t_att_w
+    1570,  // train.update.polyak: t_att_b
+    1571,  // train.zero: rewards6
+    1577,
 };
 constexpr i64 FIRST_ROW = 1;
 
@@ -912,6 +913,10 @@ FH_DEVICE void body(Blk& block, In<i64> counters, Update<i64> found, Many<In<f32
     case 176:
       x = xs.row(176);
       count = xs.count(176);
+      break;
+    case 177:
+      x = xs.row(177);
+      count = xs.count(177);
       break;
     default:
       break;
