@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--variant", default="default", help="dims: default, small or tiny")
     parser.add_argument("--backend", default="auto", help="auto, host or cuda")
     parser.add_argument("--steps", type=int, help="training steps; the program's STEPS unless given")
-    parser.add_argument("--rate", type=float, default=1e-3, help="learning rate; falls over the last half")
+    parser.add_argument("--rate", type=float, default=2e-3, help="learning rate; falls over the last half")
     parser.add_argument("--explore", type=float, default=0.05, help="share of random actions at the end")
     parser.add_argument("--cost", type=float, default=0.6, help="share of the cost that training ends with")
     parser.add_argument("--paths", type=int, default=1024, help="unseen paths to trade at least")

@@ -12,6 +12,10 @@ from foxhunt.backend.cubin import build_cubins, compile_cubins
 from foxhunt.backend.cubin_compilers import find_compiler
 from foxhunt.diagnostics import BuildError
 from foxhunt.emit.filters import f32
+from foxhunt.emit.store import store
+from foxhunt.pipeline import compile_program
+from foxhunt.spec.load import load_specs
+from foxhunt.spec.models import Health
 
 ROOT = Path(__file__).parents[2]
 GENERATED = sorted(path.parent for path in ROOT.glob("generated/*/launches"))
@@ -58,6 +62,18 @@ def test_every_emitted_kernel_compiles_for_hopper_and_keeps_its_values_in_regist
         assert 0 < cubin.resources.registers <= 255, cubin.entry
         assert cubin.resources.spill <= 64, cubin.entry  # bytes: a few values of a launch of a dozen tasks
         assert cubin.resources.shared <= 48 * 1024, cubin.entry
+
+
+@pytest.mark.parametrize("policy", ["skip-update", "stop"])
+def test_launches_that_only_another_policy_has_compile_too(compiler, policy, tmp_path):
+    specs = load_specs(ROOT / "specs")
+    aux = specs.programs["aux"].model_copy(update={"health": Health(policy=policy)})
+    specs = specs.model_copy(update={"programs": specs.programs | {"aux": aux}})
+    store(compile_program(specs, "aux", "tiny").files, tmp_path)
+    for launch in (tmp_path / "launches").glob("*.cu"):
+        if "sentinel_" not in launch.read_text():
+            launch.unlink()
+    assert len(build_cubins(tmp_path, "sm_90", compiler.name)) >= 2
 
 
 def test_the_report_has_registers_and_shared_memory(compiler, tmp_path):
