@@ -42,7 +42,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="training steps; the program's STEPS unless given")
     parser.add_argument("--rate", type=float, default=2e-3, help="learning rate; falls over the last half")
     parser.add_argument("--explore", type=float, default=0.05, help="share of random actions at the end")
-    parser.add_argument("--cost", type=float, default=0.6, help="share of the cost that training ends with")
+    parser.add_argument("--cost", type=float, default=0.4, help="share of the cost that training ends with")
     parser.add_argument("--paths", type=int, default=1024, help="unseen paths to trade at least")
     parser.add_argument("--test-seed", type=int, default=100, help="of the unseen paths")
     parser.add_argument("--seed", type=int, default=0, help="of parameters and randomness")
