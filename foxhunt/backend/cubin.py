@@ -17,9 +17,8 @@ from pathlib import Path
 
 from foxhunt.backend.cache import cache_folder, write_atomically
 from foxhunt.backend.cubin_compilers import FLAGS, Compiler, find_compiler
+from foxhunt.backend.includes import included
 from foxhunt.diagnostics import BuildError, Diagnostic, fail, sort_diagnostics
-
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def _merged(findings: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The first finding of each compiler text, with how many kernels share it."""
     groups: dict[str, list[Diagnostic]] = {}
     for found in sort_diagnostics(findings):
-        groups.setdefault(found.message.partition("\n")[2], []).append(found)
+        groups.setdefault(found.message.partition("\n")[2] or found.message, []).append(found)
     more = {g[0]: len(g) - 1 for g in groups.values()}
     return tuple(
         replace(d, message=f"{d.message}\n(and for {n} more kernels)") if n else d for d, n in more.items()
@@ -105,8 +104,8 @@ def _with_includes(path: Path, seen: set[Path]) -> Iterator[Path]:
         return
     seen.add(path)
     yield path
-    for name in _INCLUDE.findall(path.read_text(encoding="utf-8")):
-        yield from _with_includes(path.parent / name, seen)
+    for other in included(path, path.read_text(encoding="utf-8")):
+        yield from _with_includes(other, seen)
 
 
 def _resources(log: str) -> Resources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -14,11 +13,11 @@ from pathlib import Path
 from foxhunt.backend.base import BuildProgress
 from foxhunt.backend.cache import cache_folder, write_atomically
 from foxhunt.backend.host_toolchain import DEBUG_FLAGS, RELEASE_FLAGS, Toolchain, find_toolchain
+from foxhunt.backend.includes import included
 from foxhunt.diagnostics import BuildError, Diagnostic, Location, fail, sort_diagnostics
 
 RUNNER = Path(__file__).with_name("host_runner.cpp")
 LOG_LINES = 30
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 
 
 def build_library(
@@ -123,7 +122,7 @@ def _key(toolchain: Toolchain, flags: tuple[str, ...], *texts: bytes) -> str:
 
 
 def _texts(source: Path, include: Path) -> Iterator[bytes]:
-    """The text of `source` and of every file that it includes by quotes, each once."""
+    """The text of `source` and of every file that it includes by quotes, each once. Raises FH464."""
     seen: set[Path] = set()
     waiting = [source.resolve()]
     while waiting:
@@ -133,5 +132,4 @@ def _texts(source: Path, include: Path) -> Iterator[bytes]:
         seen.add(path)
         text = path.read_bytes()
         yield path.name.encode() + b"\0" + text
-        for name in reversed(_INCLUDE.findall(text.decode(errors="replace"))):
-            waiting += [(folder / name).resolve() for folder in (path.parent, include)]
+        waiting += reversed(included(path, text.decode(errors="replace"), (include,)))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 from foxhunt.backend.plan import Plan
 from foxhunt.diagnostics import Diagnostic, Location, TrainerError, fail
 
+MANIFEST = "manifest.json"
 _SHOWN = 3
 
 
@@ -26,18 +26,32 @@ def load_plan(folder: Path) -> Plan:
 
 
 def edited(folder: Path) -> tuple[Diagnostic, ...]:
-    """A warning FH553 that names the generated files whose bytes are not those that the manifest has."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        listed = json.loads((folder / "manifest.json").read_bytes())["files"]
-        wrong = [
-            path for path, digest in sorted(listed.items()) if digest and _digest(folder / path) != digest
-        ]
-        if wrong:
-            more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-            message = f"{folder} was changed after it was compiled: {', '.join(wrong[:_SHOWN])}{more}."
-            help = "Nothing else knows of an edit there; change specs or templates, and compile again."
-            return (Diagnostic("FH553", message, Location(str(folder / wrong[0])), help, "warning"),)
-    return ()
+    """A warning FH553 that names the generated files whose bytes are not those that the manifest has, or says
+    that the manifest does not tell.
+    """
+    digests = _digests(folder / MANIFEST)
+    if "trainer.py" not in digests:
+        where = folder / MANIFEST
+        state = "damaged, or of an older foxhunt" if where.is_file() else "missing"
+        message = f"{where} is {state}: nothing says whether generated files were changed."
+        return (Diagnostic("FH553", message, Location(str(where)), "Compile again.", "warning"),)
+    wrong = [path for path, digest in sorted(digests.items()) if digest and _digest(folder / path) != digest]
+    if not wrong:
+        return ()
+    more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
+    message = f"{folder} was changed after it was compiled: {', '.join(wrong[:_SHOWN])}{more}."
+    help = "Nothing else knows of an edit there; change specs or templates, and compile again."
+    return (Diagnostic("FH553", message, Location(str(folder / wrong[0])), help, "warning"),)
+
+
+def _digests(manifest: Path) -> dict[str, str]:
+    """Generated file → digest; nothing where the manifest is missing, damaged or of an older foxhunt."""
+    try:
+        listed = json.loads(manifest.read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+    sound = isinstance(listed, dict) and all(isinstance(d, str) for d in listed.values())
+    return listed if sound else {}
 
 
 def _digest(path: Path) -> str:

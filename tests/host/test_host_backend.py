@@ -218,6 +218,17 @@ def test_a_missing_launch_file_is_named(tmp_path):
         HostBackend().build(tmp_path, program.plan())
 
 
+def test_a_missing_header_is_named(tmp_path):
+    program = doubling(np.ones(8))
+    program.write_to(tmp_path)
+    (tmp_path / "prelude" / "reduce.cuh").unlink()
+    with pytest.raises(BuildError) as error:
+        HostBackend().build(tmp_path, program.plan())
+    (found,) = error.value.diagnostics
+    assert (found.code, found.help) == ("FH464", "Run `foxhunt compile` again.")
+    assert found.message == f"reduce.cuh is missing in {tmp_path / 'prelude'}"
+
+
 def test_an_unwritable_cache_is_named(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("FOXHUNT_CACHE", str(tmp_path / "file"))

@@ -107,9 +107,21 @@ def test_loading_warns_of_generated_files_that_were_edited(project, caplog):
     assert (found.code, found.severity) == ("FH553", "warning")
     assert found.message.endswith("was changed after it was compiled: launches/train_ingest.cu, layout.cuh.")
     assert caplog.messages == [f"{found.message} {found.help}"]
-    for text in ('{"files": ["layout.cuh"]}', "{", '{"files": 3}'):  # of an older foxhunt, or damaged
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "{", "[]", '{"files": 3}', '{"files": {}}', '{"files": ["a.cuh"]}']
+)
+def test_loading_says_when_nothing_tells_whether_generated_files_were_edited(project, text, caplog):
+    folder = project / "generated" / "toy"
+    store(compiled(project).files, folder)
+    (folder / "manifest.json").unlink()
+    if text is not None:
         (folder / "manifest.json").write_text(text)
-        assert edited(folder) == ()
+    foxhunt.load(folder, backend=NullBackend()).close()
+    (message,) = caplog.messages
+    assert f"manifest.json is {'missing' if text is None else 'damaged'}" in message
+    assert message.endswith("nothing says whether generated files were changed. Compile again.")
 
 
 def test_every_argument_of_the_plan_lies_inside_its_buffer():
