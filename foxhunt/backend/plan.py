@@ -111,6 +111,8 @@ class Watched:
 
     launch: str
     buffer: str  # the reference as written
+    before: tuple[str, ...] = ()  # where `launch` changed what stood there: the launches that wrote that
+    updates: bool = False  # whether `launch` changed what stood there
 
 
 @dataclass(frozen=True)
@@ -146,5 +148,7 @@ class Plan:
     ingest_rows: int = 64
     publish_rows: int = 16
     publish_words: int = 0
+    given: tuple[tuple[str, int], ...] = ()  # dims set on top of the variant's
+    unseen: tuple[str, ...] = ()  # ignored names of which the policy puts something back
     policy: str = "off"  # report | skip-update | stop | off: what happens when a value is not finite
     watched: tuple[Watched, ...] = ()

@@ -31,7 +31,7 @@ from foxhunt.ir.types import (
     Step,
     Tensor,
 )
-from foxhunt.ir.watch import kept, shadow, watched
+from foxhunt.ir.watch import idle, kept, shadow, watched
 
 GROUP_ALIGNMENT = 64
 """Elements: a group of params starts on a 256-byte line."""
@@ -213,7 +213,9 @@ class _Layout:
             slots=tuple(self.slots[s.name] for s in self.program.slots),
             observations=self.observations,
             steps=tuple(self._step(s) for s in self.program.steps),
+            ignored=tuple(tuple(map(self._range, ranges)) for ranges in self.program.ignored),
         )
+        self._check_ignored(program)
         diagnostics = self._diagnostics_words()
         looked_at = watched(program)
         return LaidOutProgram(
@@ -226,6 +228,18 @@ class _Layout:
             diagnostics_words=diagnostics,
             watched=looked_at,
         )
+
+    def _check_ignored(self, program: Program) -> None:
+        health = program.source.health
+        for k in idle(program):
+            assert health is not None
+            message = f"to ignore {health.ignore[k]} leaves nothing out that a sentinel would look at"
+            hint = "remove it, or name f32 that a launch writes and that no earlier name covers"
+            if health.policy == "off":
+                hint = "remove it: with `policy: off` they look at nothing"
+            elif health.policy == "report":
+                hint += "; moments are not looked at with `policy: report`"
+            self.findings.add("FH261", message, health.spot("ignore", k), hint)
 
     def _step(self, step: Step) -> Step:
         producers = {o.producer for o in step.observations}

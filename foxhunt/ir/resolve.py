@@ -10,11 +10,11 @@ from foxhunt.dtypes import DTYPES, F32
 from foxhunt.expr import ExprError, evaluate, symbols
 from foxhunt.ir.expand import Library, StepExpander
 from foxhunt.ir.findings import Findings
-from foxhunt.ir.names import Names
+from foxhunt.ir.names import Names, Scope
 from foxhunt.ir.producers import ResolvedProducer, resolve_producer
 from foxhunt.ir.shapes import Signature, signature
 from foxhunt.ir.sizes import Sizes, check_bytes, evaluate_dims
-from foxhunt.ir.types import Counter, DataSource, Lifetime, Program, Slot, Step, Tensor
+from foxhunt.ir.types import Counter, DataSource, Lifetime, Program, Range, Slot, Step, Tensor
 from foxhunt.spec import models as spec
 
 
@@ -54,7 +54,7 @@ class _Resolver:
     ) -> None:
         self.specs = specs
         self.source = source
-        self.variant = variant
+        self.variant, self.given = variant, tuple(sorted(dims.items()))
         self.findings = Findings()
         self.sizes = Sizes(self.findings, evaluate_dims(source, variant, dims, self.findings))
         self.names = Names(self.findings, self.sizes)
@@ -88,7 +88,7 @@ class _Resolver:
         data = tuple(self._data(d) for d in self._unique(source.data, "data source"))
         self._check_fills()
         self._check_diagnostics()
-        self._check_health()
+        ignored = self._ignored()
         self._check_own_kernels()
         self.findings.raise_if_any()
         workspaces = (w for e in expanders for w in e.workspaces)
@@ -107,6 +107,8 @@ class _Resolver:
             data=data,
             source=source,
             kernels={k.kernel: k for k in sorted(used, key=lambda k: k.kernel)},
+            given=self.given,
+            ignored=ignored,
         )
 
     def _declare(
@@ -302,16 +304,18 @@ class _Resolver:
                 message = f"{entry.name} is a param or buffer"
                 self.findings.add("FH214", message, entry.at, "diagnostics list slots and counters")
 
-    def _check_health(self) -> None:
-        """What the sentinel ignores is a param, a buffer or a group, or one's gradient."""
+    def _ignored(self) -> tuple[tuple[Range, ...], ...]:
+        """What the sentinel ignores: ranges of params, buffers and groups, for each name."""
         health = self.source.health
+        ranges = []
         for k, name in enumerate(health.ignore if health is not None else ()):
             assert health is not None
-            found, at = self.names.lookup(name), health.spot("ignore", k)
-            if found is None:
-                self.names.unknown(name, at, ())
-            elif found.kind != "tensor":
+            at = health.spot("ignore", k)
+            found = Scope(self.names).resolve(name, at)
+            if found is not None and found.kind != "tensor":
                 self.findings.add("FH214", f"{name} is a {found.kind}, which no sentinel looks at", at)
+            ranges.append(found.ranges if found is not None else ())
+        return tuple(ranges)
 
     def _check_own_kernels(self) -> None:
         """A kernel that comes with these specs, and not with foxhunt, is used by one of their programs."""

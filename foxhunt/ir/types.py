@@ -204,6 +204,8 @@ class Program:
     data: tuple[DataSource, ...]
     source: spec.Program
     kernels: Mapping[str, spec.Kernel] = field(hash=False)
+    given: tuple[tuple[str, int], ...] = ()  # dims set on top of the variant's
+    ignored: tuple[tuple[Range, ...], ...] = ()  # for each name in `health: {ignore}`
 
 
 @dataclass(frozen=True)
@@ -250,6 +252,8 @@ class Watched:
     launch: str
     range: Range
     row: int
+    before: tuple[str, ...] = ()  # where `launch` changed what stood there: the launches that wrote that
+    updates: bool = False  # whether `launch` changed what stood there
 
 
 @dataclass(frozen=True)

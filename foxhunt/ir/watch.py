@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from foxhunt.dtypes import F32
 from foxhunt.ir.access import traffic
@@ -10,29 +11,41 @@ from foxhunt.ir.intervals import Intervals
 from foxhunt.ir.types import Access, Launch, Lifetime, Program, Range, Step, Watched
 
 SHARE = 50
-"""The sentinel reads a fiftieth of the bytes that a step's launches name, or `LEAST` where that is more."""
+"""Beyond what it must, the sentinel reads a fiftieth of the bytes that a step's launches name, or `LEAST`."""
 LEAST = 1 << 16
 MOST = 192
 """Rows of one sentinel: each has two argument words, and a device launch takes about 500."""
-ANY = "any output"
-"""What row 0 stands for: it is set with every other row."""
+UNDOING = ("skip-update", "stop")
+"""The policies that put back what a step has updated."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A part of an output that stands at the end of its step, and the launch that wrote it last."""
+
+    launch: int  # place in the step
+    order: int  # among all writes of the step
+    range: Range
+    updates: bool  # its writer changed what stood there
+    before: tuple[str, ...] = ()  # launches that had written it, where the last one changed it
 
 
 def watched(program: Program) -> tuple[Watched, ...]:
     """The outputs that the sentinels of a laid-out program read, step by step in program order, from row 1
     on; none with `health: {policy: off}`.
 
-    They are the f32 outputs of declared launches that stand at the end of the step, the smallest first.
-    Observations are left out, since the applicator refuses what is not finite, and so are slots, moments of
-    params (they follow from gradients) and the buffers that `ignore` names.
+    They are what declared launches have left in f32 ranges at the end of the step: all that the policy may
+    put back, and of the rest the smallest first. Observations are left out, since the applicator refuses what
+    is not finite, and so are slots and what `ignore` names; moments too, which follow from gradients, unless
+    they may be put back.
     """
     if policy(program) == "off":
         return ()
-    health = program.source.health
-    ignored = frozenset(health.ignore if health is not None else ())
-    moments = {b for b, suffix in _trained(program).items() if suffix in ("m", "v")}
-    chosen = [(s.name, n, r) for s in program.steps for n, r in _chosen(s, moments, ignored)]
-    return tuple(Watched(step, launch, r, k) for k, (step, launch, r) in enumerate(chosen, start=1))
+    chosen = [(s, p) for s in program.steps for p in _chosen(program, s)]
+    return tuple(
+        Watched(s.name, s.launches[p.launch].name, p.range, row, p.before, p.updates)
+        for row, (s, p) in enumerate(chosen, start=1)
+    )
 
 
 def policy(program: Program) -> str:
@@ -40,45 +53,132 @@ def policy(program: Program) -> str:
     return program.source.health.policy if program.source.health is not None else "report"
 
 
-def _chosen(step: Step, moments: Collection[str], ignored: Collection[str]) -> list[tuple[str, Range]]:
-    found = [
-        (r.stop - r.start, k, place, r)
-        for place, (k, r) in enumerate(_standing(step.launches))
-        if r.dtype is F32
-        and r.base not in ("isv", "scratch")
-        and r.base not in moments
-        and r.text.partition("[")[0] not in ignored
-    ]
+def _chosen(program: Program, step: Step) -> list[_Piece]:
+    moments = {b for b, suffix in _trained(program).items() if suffix}
+    spans = kept(program, step)
+    found = [p for s in _standing(step.launches) for p in _without(s, program.ignored)]
+    must = [p for p in found if _inside(p.range, spans)]
+    rest = [p for p in found if p.range.base not in moments and not _inside(p.range, spans)]
+    if len(must) > MOST:
+        must = _joined(must, step.launches)
     left = max(LEAST, sum(map(traffic, step.launches)) // SHARE)
-    kept = []
-    for size, k, place, r in sorted(found, key=lambda f: f[:2])[:MOST]:
-        left -= size
+    rest.sort(key=lambda p: (p.range.stop - p.range.start, p.order))
+    for p in rest[: max(0, MOST - len(must))]:
+        left -= p.range.stop - p.range.start
         if left < 0:
             break
-        kept.append((k, place, r))
-    kept.sort(key=lambda f: f[:2])
-    return [(step.launches[k].name, r) for k, _, r in kept]
+        must.append(p)
+    must.sort(key=lambda p: (p.order, p.range.start))
+    return [_with_history(p, step.launches) for p in must]
 
 
-def _standing(launches: Sequence[Launch]) -> Iterator[tuple[int, Range]]:
-    """Outputs that no later launch writes into: they show what their launch has left."""
-    later: dict[str, Intervals] = {}
-    for k in range(len(launches) - 1, -1, -1):
-        outputs = [
-            r for a in launches[k].arguments if a.access is not Access.READ for r in a.ranges if r.count
-        ]
-        for r in outputs:
-            if not any(later.setdefault(r.base, Intervals()).overlapping(r.start, r.stop)):
-                yield k, r
-        for r in outputs:
-            later[r.base].write(r.start, r.stop, k)
+def _standing(launches: Sequence[Launch]) -> list[_Piece]:
+    """What each launch has left of f32 outputs at the end, after all that later ones wrote over it."""
+    writes = _writes(launches)
+    last: dict[str, Intervals] = {}
+    for order, (_, r, _) in enumerate(writes):
+        last.setdefault(r.base, Intervals()).write(r.start, r.stop, order)
+    pieces = []
+    for base, intervals in last.items():
+        end = max(r.stop for _, r, _ in writes if r.base == base)
+        for start, stop, writer, _ in intervals.overlapping(0, end):
+            assert writer is not None, "nothing here is only read"
+            k, r, access = writes[writer]
+            if r.dtype is F32 and base not in ("isv", "scratch"):
+                pieces.append(_Piece(k, writer, _part(r, start, stop), access is Access.UPDATE))
+    return sorted(pieces, key=lambda p: (p.order, p.range.start))
+
+
+def _writes(launches: Sequence[Launch]) -> list[tuple[int, Range, Access]]:
+    return [
+        (k, r, a.access)
+        for k, n in enumerate(launches)
+        for a in n.arguments
+        for r in (a.ranges if a.access is not Access.READ else ())
+        if r.count
+    ]
+
+
+def _with_history(piece: _Piece, launches: Sequence[Launch]) -> _Piece:
+    """With the launches that wrote it before, back to the first that wrote all of it without reading it."""
+    if not piece.updates or piece.before:
+        return piece
+    before: list[str] = []
+    found = piece.range
+    for k, r, access in reversed(_writes(launches)[: piece.order]):
+        if r.base == found.base and r.start < found.stop and found.start < r.stop:
+            before.append(launches[k].name)
+            if access is Access.WRITE and r.start <= found.start and found.stop <= r.stop:
+                break
+    names = tuple(n for n in dict.fromkeys(reversed(before)) if n != launches[piece.launch].name)
+    return _Piece(piece.launch, piece.order, found, True, names)
+
+
+def _part(whole: Range, start: int, stop: int) -> Range:
+    """The bytes [start, stop) of a range, under its own name if that is all of it."""
+    size = whole.dtype.size
+    if (start, stop) == (whole.start, whole.stop):
+        return whole
+    low, high = (start - whole.start) // size, (stop - whole.start) // size
+    text = f"{whole.text} [{low}:{high})"
+    return Range(whole.base, start // size, whole.dtype, (high - low,), text)
+
+
+def _without(piece: _Piece, ignored: Sequence[Sequence[Range]]) -> Iterator[_Piece]:
+    """What `ignore` leaves of a piece."""
+    found = piece.range
+    cuts = sorted((r.start, r.stop) for rs in ignored for r in rs if _overlap(r, found))
+    at = found.start
+    for start, stop in (*cuts, (found.stop, found.stop)):
+        if at < start:
+            yield _Piece(piece.launch, piece.order, _part(found, at, start), piece.updates)
+        at = max(at, stop)
+
+
+def _overlap(one: Range, other: Range) -> bool:
+    return one.base == other.base and one.start < other.stop and other.start < one.stop
+
+
+def _inside(found: Range, spans: Iterable[Range]) -> bool:
+    return any(_overlap(found, s) for s in spans)
+
+
+def _joined(pieces: Sequence[_Piece], launches: Sequence[Launch]) -> list[_Piece]:
+    """Neighbours as one, where there are more than a launch takes: the last of their launches stands for all
+    of them.
+    """
+    found: list[_Piece] = []
+    for p in sorted(pieces, key=lambda p: (p.range.base, p.range.start)):
+        last = found[-1] if found else None
+        if last is None or last.range.base != p.range.base or last.range.stop != p.range.start:
+            found.append(p)
+            continue
+        base, low, high = p.range.base, last.range.offset, p.range.offset + p.range.count
+        joined = Range(base, low, F32, (high - low,), f"{base} [{low}:{high})")
+        first, second = sorted((last, p), key=lambda p: p.order)
+        names = dict.fromkeys((*last.before, launches[first.launch].name))
+        names.pop(launches[second.launch].name, None)
+        found[-1] = _Piece(second.launch, second.order, joined, True, tuple(names))
+    return found
+
+
+def idle(program: Program) -> Iterator[int]:
+    """Places in `ignore` of what no sentinel would look at anyway, or not since an earlier name."""
+    off, undoing = policy(program) == "off", policy(program) in UNDOING
+    moments = {b for b, suffix in _trained(program).items() if suffix}
+    pieces = [p for s in program.steps for p in _standing(s.launches)] if program.ignored else []
+    candidates = [p for p in pieces if undoing or p.range.base not in moments]
+    for k, ranges in enumerate(program.ignored):
+        left = (q.range for p in candidates for q in _without(p, program.ignored[:k]))
+        if off or not any(_inside(r, ranges) for r in left):
+            yield k
 
 
 def kept(program: Program, step: Step) -> tuple[Range, ...]:
     """What `skip-update` and `stop` put back: for each allocation the run of bytes in which the step writes
     params, their moments, or persistent floats that a launch makes from params (a target network, say).
     """
-    if policy(program) not in ("skip-update", "stop"):
+    if policy(program) not in UNDOING:
         return ()
     trained = _trained(program)
     state = {t.name for t in program.tensors if t.lifetime is Lifetime.PERSISTENT and t.dtype is F32}
@@ -94,6 +194,14 @@ def kept(program: Program, step: Step) -> tuple[Range, ...]:
         Range(base, low, F32, (high - low,), f"{base} [{low}:{high})")
         for base, (low, high) in sorted(spans.items())
     )
+
+
+def unseen(program: Program) -> tuple[str, ...]:
+    """The names in `ignore` of which the policy puts something back that it does not look at."""
+    spans = [r for s in program.steps for r in kept(program, s)]
+    health = program.source.health
+    named = zip(health.ignore if health is not None else (), program.ignored, strict=True)
+    return tuple(name for name, ranges in named if any(_inside(r, spans) for r in ranges))
 
 
 def shadow(step: str, kept: Range) -> str:

@@ -8,7 +8,7 @@ from foxhunt.backend import plan as planned
 from foxhunt.contract.fingerprint import Fingerprint
 from foxhunt.ir.system import row_of
 from foxhunt.ir.types import Allocation, Lifetime, Program, Tensor
-from foxhunt.ir.watch import policy
+from foxhunt.ir.watch import policy, unseen
 from foxhunt.schedule.abi import Word, entry_words
 from foxhunt.schedule.build import ticket_offsets
 from foxhunt.schedule.lanes import waits
@@ -47,7 +47,9 @@ def plan_of(schedule: Schedule, found: Fingerprint) -> planned.Plan:
         data=tuple(planned.DataSource(d.name, d.reader, d.path, d.options) for d in program.data),
         publish_words=row_of(laid_out).words,
         policy=policy(program),
-        watched=tuple(planned.Watched(w.launch, w.range.text) for w in laid_out.watched),
+        watched=tuple(planned.Watched(w.launch, w.range.text, w.before, w.updates) for w in laid_out.watched),
+        given=program.given,
+        unseen=unseen(program),
     )
 
 

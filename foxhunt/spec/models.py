@@ -339,10 +339,12 @@ class Health(Entry):
     """What the sentinel of each step looks at for NaN and inf, and what happens when it finds some."""
 
     policy: Literal["report", "skip-update", "stop", "off"] = "report"
-    """`report` warns and goes on; `skip-update` also puts params and moments back to what they were before
-    that step; `stop` does so too, and from then on, and raises FH552; `off` looks at nothing."""
+    """`report` warns and goes on; `skip-update` also puts params, moments and target networks back to what
+    they were before that step; `stop` does so too, and from then on, and raises FH552; `off` looks at
+    nothing."""
     ignore: tuple[str, ...] = ()
-    """Buffers that may hold NaN or inf, such as masked logits; a block's local is `<as>.<local>`."""
+    """Params, buffers, groups or parts of them (`name[i:j]`) that may hold NaN or inf, such as masked logits;
+    a block's local is `<as>.<local>`. A name that leaves nothing out is FH261."""
 
 
 class Suppression(Entry):

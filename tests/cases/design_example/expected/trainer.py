@@ -521,8 +521,8 @@ PLAN = Plan(
         Watched("train.db2", "aux_b2.g"),
         Watched("train.db1", "aux_b1.g"),
         Watched("train.l2_norm", "grad_norm"),
-        Watched("train.beta_correction", "adam_correction"),
-        Watched("train.update", "trunk"),
+        Watched("train.beta_correction", "adam_correction", updates=True),
+        Watched("train.update", "trunk", updates=True),
     ),
 )
 
