@@ -91,6 +91,20 @@ def fail(
     return kind((Diagnostic(code, message, at, help),))
 
 
+def closest(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The one of `names` that a misspelt name may mean: the same in another case before a similar one.
+
+    >>> closest("epsilon", ["position", "EPSILON"]), closest("AUX_W4", ["aux_w3", "LR"]), closest("x", ["LR"])
+    ('EPSILON', 'aux_w3', None)
+    """
+    from difflib import get_close_matches  # a run without mistakes does not wait for it
+
+    folded = {other.casefold(): other for other in names}
+    asked = name[:100].casefold()
+    near = [asked] if asked in folded else get_close_matches(asked, list(folded), 1, cutoff)
+    return folded[near[0]] if near else None
+
+
 def extra(name: str) -> str:
     """How to install an optional part of foxhunt, the same wherever it is missed.
 

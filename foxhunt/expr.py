@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import NamedTuple
 
-from foxhunt.diagnostics import Location
+from foxhunt.diagnostics import Location, closest
 
 MAX_LENGTH = 1000
 MAX_DEPTH = 50
@@ -75,8 +74,8 @@ def symbols(text: int | str) -> tuple[str, ...]:
 def _lookup(name: str, env: Mapping[str, int], column: int) -> int:
     value = env.get(name)
     if value is None:
-        near = get_close_matches(name, list(env), 1)
-        raise ExprError(f"unknown name `{name}`", column, f"did you mean `{near[0]}`?" if near else "")
+        near = closest(name, env)
+        raise ExprError(f"unknown name `{name}`", column, f"did you mean `{near}`?" if near else "")
     if not -LIMIT <= value < LIMIT:
         raise ExprError(f"the value of `{name}` does not fit in 64 bits", column)
     return value

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from foxhunt.cli.output import Output
-from foxhunt.diagnostics import FoxhuntError
+from foxhunt.diagnostics import FoxhuntError, closest
 from foxhunt.formats import render_findings
 
 COMMANDS = {
@@ -75,10 +75,8 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """As click does, with the nearest name for a typo."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `foxhunt {near[0]}`?" if near else " `foxhunt --help` lists the commands."
+            near = closest(args[0], COMMANDS)
+            hint = f" Did you mean `foxhunt {near}`?" if near else " `foxhunt --help` lists the commands."
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -10,7 +9,7 @@ from rich.console import Console
 
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.contract.migrate import Carry
-from foxhunt.diagnostics import DriftError, TrainerError, fail
+from foxhunt.diagnostics import DriftError, TrainerError, closest, fail
 from foxhunt.pipeline.migrate import Migration
 from foxhunt.pipeline.migrate import migrate as carried
 from foxhunt.runtime import checkpoint
@@ -69,8 +68,8 @@ def program_folder(program: str) -> Path:
     if named.is_dir():
         return named
     known = sorted(p.parent.name for p in Path("generated").glob("*/trainer.py"))
-    near = get_close_matches(program, known, 1)
-    help = f"did you mean `{near[0]}`? " if near else ""
+    near = closest(program, known)
+    help = f"did you mean `{near}`? " if near else ""
     help += f"in generated/: {', '.join(known) or 'nothing; run `foxhunt compile`'}"
     raise fail(TrainerError, "FH546", f"there is no compiled program {program}", help=help)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 
 import click
 
 from foxhunt import rules
+from foxhunt.diagnostics import closest
 
 
 @click.command()
@@ -52,7 +52,7 @@ def rule(code: str | None, markdown: bool) -> None:
         return
     found = rules.RULES.get(code.upper())
     if found is None:
-        near = difflib.get_close_matches(code.upper(), rules.RULES, n=1)
-        hint = f" Did you mean {near[0]}?" if near else ""
+        near = closest(code, rules.RULES)
+        hint = f" Did you mean {near}?" if near else ""
         raise click.UsageError(f"there is no rule `{code}`.{hint} `foxhunt rule` lists them.")
     click.echo(f"{found.code} {found.name}\n\n{found.summary}\n\nTo mend it: {found.mend}")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
-from foxhunt.diagnostics import Diagnostic, Location, SpecError, sort_diagnostics
+from foxhunt.diagnostics import Diagnostic, Location, SpecError, closest, sort_diagnostics
 
 _MAX_HINTS = 50  # the nearest name is a search through all names; a broken folder must stay linear
 
@@ -35,9 +34,8 @@ class Findings:
         self._hints += 1
         if self._hints > _MAX_HINTS:
             return ""
-        by_fold = {n.casefold(): n for n in names}
-        near = get_close_matches(name.casefold(), list(by_fold), 1)
-        return f"did you mean `{by_fold[near[0]]}`?" if near else ""
+        near = closest(name, names)
+        return f"did you mean `{near}`?" if near is not None else ""
 
     def raise_if_any(self) -> None:
         """Raises SpecError with all findings in reading order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foxhunt.backend.plan import DataSource
-from foxhunt.diagnostics import DataError, Location, fail
+from foxhunt.diagnostics import DataError, Location, closest, fail
 from foxhunt.runtime.bars import HOUR, Bars, read_bars
 from foxhunt.runtime.options import Options, read_options
 from foxhunt.runtime.paths import ohlcv_paths
@@ -66,8 +65,8 @@ def load_source(source: DataSource, folder: Path) -> Arrays:
     """
     reader = READERS.get(source.reader)
     if reader is None:
-        near = difflib.get_close_matches(source.reader, READERS, 1)
-        help = f"Did you mean {near[0]}?" if near else f"Readers: {', '.join(READERS)}."
+        near = closest(source.reader, READERS)
+        help = f"Did you mean {near}?" if near else f"Readers: {', '.join(READERS)}."
         raise fail(
             DataError, "FH527", f"no reader {source.reader!r} for data source {source.name}", help=help
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from foxhunt.diagnostics import DataError, Location, fail
+from foxhunt.diagnostics import DataError, Location, closest, fail
 
 Options = Mapping[str, int | float | str]
 Chosen = TypeVar("Chosen")
@@ -23,8 +22,8 @@ def read_options(reader: str, kind: type[Chosen], options: Options, path: Path) 
     known = {f.name: f.type for f in fields(kind)}  # type: ignore[arg-type]
     for name, value in options.items():
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            help = f"Did you mean {near[0]}?" if near else f"Options: {', '.join(known)}."
+            near = closest(name, known)
+            help = f"Did you mean {near}?" if near else f"Options: {', '.join(known)}."
             message = f"reader {reader} has no option {name!r}"
             raise fail(DataError, "FH527", message, at=Location(str(path)), help=help)
         whole = known[name] == "int"

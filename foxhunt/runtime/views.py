@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from math import prod
 
 from foxhunt.backend.plan import Plan, Step, View
-from foxhunt.diagnostics import FoxhuntError, TrainerError, fail
+from foxhunt.diagnostics import FoxhuntError, TrainerError, closest, fail
 
 
 def unknown(code: str, kind: str, name: object, known: Iterable[str]) -> FoxhuntError:
     """The error for a name that does not exist, or is none at all, offering the nearest one that does."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, 1, cutoff=0.5) if isinstance(name, str) else []
-    near = near or [n for n in names if n.lower() == str(name).lower()]
-    help = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(names[:20]) or 'none'}."
+    near = closest(name, names, cutoff=0.5) if isinstance(name, str) else None
+    help = f"Did you mean {near}?" if near else f"Known: {', '.join(names[:20]) or 'none'}."
     return fail(TrainerError, code, f"there is no {kind} {name!r:.60}", help=help)
 
 

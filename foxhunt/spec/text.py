@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any
+
+from foxhunt.diagnostics import closest
 
 
 def describe(value: Any) -> str:
@@ -34,9 +35,7 @@ def shorten(text: str, width: int = 70) -> str:
 def nearest(name: str, allowed: Iterable[str], noun: str = "allowed here") -> str:
     """The mend for a misspelt name: the nearest right one, or all of them where none is near."""
     known = sorted(allowed)
-    near = get_close_matches(name[:100], known, 1)
-    if not near:
-        near = [k for k in known if k.casefold() == name.casefold()]
-    if near:
-        return f"did you mean `{near[0]}`?"
+    near = closest(name, known)
+    if near is not None:
+        return f"did you mean `{near}`?"
     return f"{noun}: {', '.join(f'`{k}`' for k in known)}" if known else ""

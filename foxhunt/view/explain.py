@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from foxhunt import rules
-from foxhunt.diagnostics import SpecError, fail
+from foxhunt.diagnostics import FoxhuntError, SpecError, fail
 from foxhunt.ir.types import Counter, Edge, Launch
+from foxhunt.ir.watch import policy
 from foxhunt.schedule.types import ScheduledStep
 from foxhunt.spec import models as spec
 from foxhunt.spec.text import nearest
@@ -39,7 +40,7 @@ def explain(name: str, indexes: Sequence[Index]) -> list[Facts]:
         return _explain_pair(pair[0], pair[1], indexes)
     found = list(dict.fromkeys(f for index in indexes for f in _explain_one(name, index)))
     if not found:
-        raise _unknown(name, [n for index in indexes for n in _known(index)])
+        raise _switched_off(name, indexes) or _unknown(name, [n for i in indexes for n in _known(i)])
     return found
 
 
@@ -66,6 +67,19 @@ def _unknown(name: str, known: Iterable[str]) -> SpecError:
     error = fail(SpecError, "FH290", f"nothing is called {name!r}", help=hint)
     assert isinstance(error, SpecError)
     return error
+
+
+def _switched_off(name: str, indexes: Sequence[Index]) -> FoxhuntError | None:
+    """The error for the sentinel of a program that has none, because its health policy says so."""
+    step, _, launch = name.rpartition(".")
+    for index in indexes:
+        program = index.compiled.laid_out.program
+        if launch == "sentinel" and (not step or step in index.steps) and policy(program) == "off":
+            health = program.source.health
+            at = health.spot("policy") if health is not None else None
+            message = f"{index.program} has no sentinel: its health policy is off"
+            return fail(SpecError, "FH290", message, at=at, help="`policy: report` watches for NaN and inf")
+    return None
 
 
 def _explain_one(name: str, index: Index) -> Iterator[Facts]:
@@ -221,7 +235,7 @@ def _explain_pair(a: str, b: str, indexes: Sequence[Index]) -> list[Facts]:
         if not any(_sides(name, index) for index in indexes):
             known = [n for i in indexes for n in (*i.launches, *i.fused)]
             short = [n.partition(".")[2] for n in known]
-            raise _unknown(name, [*known, *short])
+            raise _switched_off(name, indexes) or _unknown(name, [*known, *short])
     help = "name two different launches of one step"
     raise fail(SpecError, "FH290", f"{a} and {b} never run in one step", help=help)
 

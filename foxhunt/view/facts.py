@@ -75,6 +75,7 @@ def slot_facts(index: Index, slot: Slot) -> Facts:
     watched = {name for name, _, _ in index.compiled.laid_out.diagnostics_words}
     rows = (
         row("doc", entry.doc if entry else ""),
+        *_retired(slot.retired),
         row("index", f"{at} of the bus; byte {4 * first} of `isv`, {4 * slot.count} bytes"),
         row("source", *_source(index, slot)),
         row("observed at", *_observed(index, slot)),
@@ -83,9 +84,8 @@ def slot_facts(index: Index, slot: Slot) -> Facts:
         ),
         row("bound", "" if slot.floor is None else f"max(slot, {slot.floor:g}) once observed, +inf before"),
         row("consumers", *([str(u) for u in uses if not u.launch.producer] or ["no launch reads it"])),
-        row("reset", _reset(slot.reset)),
+        row("reset", _reset(slot.reset, slot.retired)),
         row("published", "in the diagnostics of each step" if slot.name in watched else ""),
-        row("retired", slot.retired or ""),
         row("was", slot.was or ""),
     )
     return facts(f"slot {slot.name} of {index.program}", rows, slot.at)
@@ -110,6 +110,7 @@ def tensor_facts(index: Index, name: str) -> Facts:
     docs = {p.name: p.doc for p in program.params} | {b.name: b.doc for b in program.buffers}
     rows = (
         row("doc", docs.get(name, "")),
+        *_retired(base.retired),
         row("what", *_what(name, base.role, base.group, role)),
         row("shape", f"{dtype.name} {list(shape)}, {_product(shape):,} elements, {human_bytes(nbytes)}"),
         row("place", *_place(index, name, nbytes)),
@@ -118,9 +119,8 @@ def tensor_facts(index: Index, name: str) -> Facts:
         row("filled from", (base.fill or "") if whole else ""),
         row("producers", *_accesses(uses, writes=True)),
         row("consumers", *_accesses(uses, writes=False)),
-        row("reset", _reset(base.reset) if base.lifetime == "persistent" and not name.endswith(".g") else ""),
+        row("reset", _reset(base.reset, base.retired) if _lasting(name, base.lifetime) else ""),
         row("checkpoint", _checkpointed(name, base.lifetime, base.checkpoint)),
-        row("retired", base.retired or ""),
     )
     return facts(f"{base.role if whole else 'tensor'} {name} of {index.program}", rows, base.at)
 
@@ -229,7 +229,8 @@ def _observed(index: Index, slot: Slot) -> Iterator[str]:
     positions = [o.position or 0 for o in _observations(index, slot)]
     if positions:
         shown = ", ".join(map(str, positions))
-        yield f"scratch {shown}; triple (S, D, lag) at 3 × that of `wiener`; folded at the end of the step"
+        folded = "; folded at the end of the step" if slot.retired is None else ""
+        yield f"scratch {shown}; triple (S, D, lag) at 3 × that of `wiener`{folded}"
 
 
 def _observations(index: Index, slot: Slot) -> list[Observation]:
@@ -273,8 +274,12 @@ def _accesses(uses: Iterable[Use], writes: bool) -> list[str]:
     return [f"{u}" + (f" {u.range.text}" if u.range.text else "") for u in kept]
 
 
+def _lasting(name: str, lifetime: str) -> bool:
+    return lifetime == "persistent" and not name.endswith(".g")
+
+
 def _checkpointed(name: str, lifetime: str, checkpoint: bool) -> str:
-    if lifetime != "persistent" or name.endswith(".g"):
+    if not _lasting(name, lifetime):
         return ""
     return "yes" if checkpoint else "no: a resumed run starts with its init"
 
@@ -329,7 +334,15 @@ def _body(launch: Launch) -> list[str]:
     return [f"system/{launch.step}/{kernel}.cuh" if kernel in NAMES else f"kernels/{kernel}.cuh"]
 
 
-def _reset(policy: str) -> str:
+def _retired(reason: str | None) -> Iterator[Row]:
+    """Before anything else, why an entry is out of use."""
+    if reason is not None:
+        yield row("retired", reason, "nothing reads, writes or resets it; its positions stay taken")
+
+
+def _reset(policy: str, retired: str | None) -> str:
+    if retired is not None:
+        return ""
     return "never" if policy == "never" else f'by reset("{policy}"), with all state that belongs to it'
 
 

@@ -1,5 +1,6 @@
 """`foxhunt explain` answers from what was compiled: places, producers, consumers, reasons."""
 
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -7,13 +8,21 @@ from kernel_harness import ROOT
 from view_programs import aux
 
 from foxhunt.cli import main
+from foxhunt.cli.whole import open_programs
 from foxhunt.diagnostics import SpecError
 from foxhunt.view.explain import explain, is_rule, rule_facts
+
+EXAMPLE = ROOT / "tests" / "cases" / "design_example" / "specs"
 
 
 @pytest.fixture(scope="module")
 def index():
     return aux()
+
+
+@pytest.fixture(scope="module")
+def design():
+    return open_programs(EXAMPLE, ["example"])[0]
 
 
 def rows(index, name):
@@ -121,6 +130,26 @@ def test_every_name_of_the_program_has_an_explanation(index):
         assert all(f.text() for f in explain(name, [index])), name
 
 
+def test_a_retired_slot_says_why_and_nothing_of_resets_and_folds(design):
+    found = rows(design, "AUX_LABEL_SCALE_EMA")
+    assert list(found)[:2] == ["declared", "retired"]
+    assert "divisor" in found["retired"][0]
+    assert "reset" not in found
+
+
+def test_a_sentinel_that_the_policy_switches_off_says_so(tmp_path):
+    shutil.copytree(EXAMPLE, tmp_path / "specs")
+    spec = next((tmp_path / "specs").glob("*/program.yaml"))
+    spec.write_text(f"{spec.read_text()}\nhealth: {{policy: off}}\n")
+    without = open_programs(tmp_path / "specs", ["example"])[0]
+    for name in ("train.sentinel", "sentinel", "train.sentinel -> train.apply"):
+        with pytest.raises(SpecError) as error:
+            explain(name, [without])
+        (found,) = error.value.diagnostics
+        assert (found.code, found.message) == ("FH290", "example has no sentinel: its health policy is off")
+        assert found.location is not None
+
+
 def test_a_rule_is_explained_by_its_code():
     assert is_rule("fh203")
     assert rule_facts("fh203").title == "rule FH203 slot-unfed"
@@ -132,6 +161,8 @@ def test_a_rule_is_explained_by_its_code():
         ("TRUNK_WEIGHT_BOUNDS", "TRUNK_WEIGHT_BOUND"),
         ("forward.l9", "forward.l"),
         ("l1 -> optimise.adamv", "adamw"),
+        ("lr", "`LR`"),
+        ("ADAM_T", "`adam_t`"),
     ],
 )
 def test_a_misspelt_name_gets_the_nearest(index, name, near):
