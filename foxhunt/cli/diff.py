@@ -11,8 +11,8 @@ from foxhunt.cli.compile import generated_beside, program_option
 from foxhunt.cli.diff_views import as_json, as_markdown, as_text
 from foxhunt.cli.output import format_option, show_findings
 from foxhunt.contract.diff import ProgramDiff, findings
-from foxhunt.contract.lock import LOCK_FILE
-from foxhunt.diagnostics import sort_diagnostics
+from foxhunt.contract.lock import LOCK_FILE, unused_names
+from foxhunt.diagnostics import SpecError, sort_diagnostics
 from foxhunt.pipeline.contracts import Contracts, compare, from_folder, from_revision, from_specs
 
 
@@ -40,7 +40,8 @@ def diff(
         foxhunt diff ../before/specs specs            two specs or generated folders
         foxhunt diff --against main --format markdown > comment.md
 
-    Exits 1 on a layout break (move, rename, reshape, retype, delete) unless --allow names it.
+    Exits 1 on a layout break (move, rename, reshape, retype, delete) unless --allow names it, and 2 when
+    --allow names what breaks nothing.
     """
     if against is not None and new is not None:
         raise click.UsageError("--against takes the place of OLD: name NEW only")
@@ -51,6 +52,9 @@ def diff(
         before = {name: contract for name, contract in before.items() if name in programs}
         after = {name: contract for name, contract in after.items() if name in programs}
     found = compare(before, after, specs)
+    broken = {name for one in found for d in one.breaks() for name in d.names}
+    if unused := tuple(unused_names("--allow", allow, broken)):
+        raise SpecError(unused)
     _show(found, allow, style)
     if any(d.breaks(allow) for d in found):
         raise click.exceptions.Exit(1)

@@ -238,10 +238,15 @@ def check_allowed(changes: Collection[Change], breaks: Collection[str] = ()) -> 
 def unused_breaks(changes: Collection[Change], breaks: Iterable[str]) -> Iterator[Diagnostic]:
     """A finding for each name in `breaks` of which no change asks to be allowed."""
     broken = {name for c in changes if c.kind not in SAFE for name in c.owners}
-    for name in breaks:
+    return unused_names("--break", breaks, broken)
+
+
+def unused_names(option: str, names: Iterable[str], broken: Collection[str]) -> Iterator[Diagnostic]:
+    """A finding FH609 for each of `names`, given with `option`, that is none of the `broken`."""
+    for name in names:
         if name not in broken:
             help = f"what breaks the layout: {', '.join(sorted(broken)) or 'nothing'}"
-            yield Diagnostic("FH609", f"--break {name}: nothing of that name breaks the layout", None, help)
+            yield Diagnostic("FH609", f"{option} {name}: nothing of that name breaks the layout", None, help)
 
 
 def _new_names(changes: Iterable[Change]) -> dict[tuple[str, str], str]:

@@ -262,6 +262,18 @@ def test_a_revision_takes_the_place_of_the_old_side(committed, edit, foxhunt):
     assert foxhunt("diff", "--against", "HEAD", "--allow", "GAIN").code == 0
 
 
+def test_allowing_what_breaks_nothing_is_an_error(compiled, edit, foxhunt):
+    done = foxhunt("diff", "--allow", "NOPE")
+    assert (done.code, "error[FH609] --allow NOPE: nothing of that name breaks the layout" in done.err) == (
+        2,
+        True,
+    )
+    assert "breaks the layout: nothing" in done.err
+    edit("name: GAIN,", "name: GAIN, index: 7,")
+    done = foxhunt("diff", "--allow", "GAIN", "--allow", "GIAN")
+    assert (done.code, "what breaks the layout: GAIN" in done.err) == (2, True)
+
+
 def test_before_the_first_commit_of_generated_files_everything_is_new(project, foxhunt):
     git(project, "init", "-q")
     git(project, "add", "specs")
