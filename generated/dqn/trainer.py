@@ -32,7 +32,7 @@ PLAN = Plan(
     variant="default",
     precision="fp32",
     layout_hash="01e7f398fb60241f2b7a9a0a4faea106402195b1177b3354b3a71b71df4fa9e6",
-    semantics_hash="e02d462e9c2f9cf33c7085f71fd0c2a608b912b03215f55afc843646efa2aa51",
+    semantics_hash="ad86c9ea41c9c195c4339d3b71c018ffd6e2181367a8693b01792eafaa48d9fb",
     layout_lines=(
         "counter 0 foxhunt.step i64 [1]",
         "counter 1 adam_t i64 [1]",

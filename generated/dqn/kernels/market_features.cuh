@@ -122,7 +122,10 @@ FH_DEVICE void body(Blk& block, Out<f32> market, In<f32> price, i64 L, i64 P) {
           h.volatility_feature(j),
           h.momentum_feature(j),
       };
-      for (i64 g = 0; g < GROUPS; ++g) market[row * M + g * GF + j] = clamp_(features[g], -CLIP, CLIP);
+      for (i64 g = 0; g < GROUPS; ++g) {
+        const f32 feature = features[g];
+        market[row * M + g * GF + j] = is_nan_(feature) ? feature : clamp_(feature, -CLIP, CLIP);
+      }
     }
   }
 }
