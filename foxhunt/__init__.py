@@ -25,8 +25,9 @@ def load(
     """
     from foxhunt.diagnostics import TrainerError
     from foxhunt.runtime.arguments import path_of
+    from foxhunt.runtime.checkpoint import log_warnings
     from foxhunt.runtime.load import edited, load_plan
-    from foxhunt.runtime.trainer import Trainer, log_warnings
+    from foxhunt.runtime.trainer import Trainer
 
     path = path_of(folder, TrainerError, "FH546")
     plan = load_plan(path)

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from foxhunt.cli.report import Report, write_report
 from foxhunt.diagnostics import DataError, FoxhuntError, Location, TrainerError, fail
 from foxhunt.runtime.interrupt import Terminated, terminable, whole_steps
+from foxhunt.runtime.sentinel import advice
 from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
@@ -153,7 +154,8 @@ def run_steps(
                 except TrainerError as error:
                     if error.diagnostics[0].code != "FH552":
                         raise
-                    help = f"{checkpoint} has params as before that step. {error.diagnostics[0].help}"
+                    found = advice(trainer.plan, trainer.not_finite())
+                    help = f"{checkpoint} has params as before that step; --resume goes on from it. {found}"
                     raise _kept(trainer, checkpoint, error, help) from error
                 chunk = every or _next_chunk(chunk, time.perf_counter() - began, count)
                 done = trainer.counters()["foxhunt.step"] - first

@@ -83,7 +83,7 @@ def train(
         foxhunt train aux --resume runs/20261130-120000/checkpoint.safetensors
 
     Ctrl-C and SIGTERM stop between two steps and keep a checkpoint, which --resume continues from.
-    The first launch and buffer with NaN or inf are named; what happens then is `health:` of the program.
+    The first output with NaN or inf is named with its launches; `health:` says what happens then.
     """
     console = Console()
     compiled = compile_one(specs, program, variant, dim_overrides(dims))

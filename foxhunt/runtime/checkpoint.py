@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from foxhunt.backend.plan import Plan
 from foxhunt.diagnostics import CheckpointError, Diagnostic, Location
 from foxhunt.dtypes import DTYPES
+from foxhunt.runtime.sentinel import verify_command
 from foxhunt.runtime.tensorfile import Tensors, read_tensors, write_tensors
 from foxhunt.runtime.views import finest_views
 
+log = logging.getLogger(__name__)
 FORMAT = 1
 _SHOWN = 5
 _KINDS = ("param", "isv", "state", "counter", "wiener", "moment")  # what a person looks for first
@@ -98,8 +101,14 @@ def not_finite(plan: Plan, tensors: Mapping[str, NDArray[Any]], path: Path) -> t
         return ()
     more = f" and {len(bad) - _SHOWN} more tensors" if len(bad) > _SHOWN else ""
     message = f"{path} holds NaN or inf: {', '.join(list(bad.values())[:_SHOWN])}{more}."
-    help = f"Continue from an earlier one; `foxhunt verify {plan.program} --only finite` seeks the launch."
+    help = f"Continue from an earlier one, from which `{verify_command(plan)}` seeks the launch."
     return (Diagnostic("FH536", message, Location(str(path)), help, "warning"),)
+
+
+def log_warnings(warnings: Iterable[Diagnostic]) -> None:
+    """One line of log for each."""
+    for warning in warnings:
+        log.warning("%s", f"{warning.message} {warning.help}".rstrip())
 
 
 def _layout_problems(metadata: Mapping[str, Any], plan: Plan, at: Location) -> tuple[Diagnostic, ...]:

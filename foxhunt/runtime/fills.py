@@ -1,16 +1,19 @@
-"""Resident buffers filled from data sources: every array must fit its buffer."""
+"""What buffers hold at first: arrays of data sources, which must fit, and initial values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
-from foxhunt.backend.plan import Plan, View
+from foxhunt.backend.plan import Plan, Pointer, Step, View
 from foxhunt.diagnostics import DataError, Diagnostic
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime.data import load_source
+from foxhunt.runtime.init import initial
+from foxhunt.runtime.views import finest_views
 
 
 def load_fills(plan: Plan, folder: Path) -> list[tuple[View, NDArray[Any]]]:
@@ -24,6 +27,21 @@ def load_fills(plan: Plan, folder: Path) -> list[tuple[View, NDArray[Any]]]:
     if problems:
         raise DataError(tuple(problems))
     return [(v, arrays[str(v.fill)]) for v in wanted]
+
+
+def first_values(plan: Plan, seed: int, policy: str | None) -> Iterator[tuple[View, NDArray[Any]]]:
+    """First values of all params and persistent buffers, or of those with one reset policy."""
+    for buffer in plan.buffers:
+        for view in finest_views(plan, buffer.name) if buffer.role in ("params", "state") else ():
+            if view.reset == policy or (policy is None and view.init != "zeros"):
+                values = initial(view.init, view.shape, seed, view.name)
+                yield view, values.astype(DTYPES[view.dtype].numpy)
+
+
+def read_by(step: Step) -> set[str]:
+    """The buffers that a step reads."""
+    pointers = (a for n in step.launches for a in n.args if isinstance(a, Pointer))
+    return {a.buffer for a in pointers if a.access != "write"}
 
 
 def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | None:

@@ -46,6 +46,8 @@ def skipped(plan: Plan, step: Step, read: Callable[[View], NDArray[Any]]) -> tup
     fed = _not_finite((v for v in plan.views if v.buffer in given), read)
     source = f" So have these inputs: {_listed(fed)}." if fed else ""
     help = "adamw leaves such elements of a param as they are, so they do not train."
+    if plan.policy in ("skip-update", "stop"):
+        help = f"The policy {plan.policy} has not let that step update params."
     return (Diagnostic("FH551", message + source, None, help, "warning"),)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foxhunt.backend.plan import Plan
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -76,3 +78,10 @@ class PublishRing:
             part(after_counters, after_health, np.uint32).reshape(-1, 2),
             part(after_health, after_health + 2 * found, np.int64),
         )
+
+
+def ring_of(plan: Plan, words: Callable[[], NDArray[np.uint32]], found: int) -> PublishRing:
+    """The ring of a plan; `found` is 3, or 0 without a sentinel."""
+    sizes = {b.name: b.count for b in plan.buffers}
+    isv, counters, health = (sizes.get(name, 0) for name in ("isv", "counters", "health"))
+    return PublishRing(words, plan.publish_rows, isv, counters, health, found)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from math import prod
 from pathlib import Path
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,19 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from foxhunt.backend.base import Backend, BuildProgress, make_backend
-from foxhunt.backend.plan import Plan, Pointer, Step, View
+from foxhunt.backend.plan import Plan, Step, View
 from foxhunt.diagnostics import CheckpointError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
 from foxhunt.runtime.arguments import path_of, seed_of, values_of, whole
-from foxhunt.runtime.fills import load_fills
+from foxhunt.runtime.fills import first_values, load_fills, read_by
 from foxhunt.runtime.gradients import skipped
-from foxhunt.runtime.init import initial
 from foxhunt.runtime.interrupt import whole_steps
-from foxhunt.runtime.ring import PublishRing, Snapshot
-from foxhunt.runtime.sentinel import NotFinite, Sentinel
+from foxhunt.runtime.ring import Snapshot, ring_of
+from foxhunt.runtime.sentinel import NotFinite, Sentinel, Stop
 from foxhunt.runtime.signals import Signals, Value
-from foxhunt.runtime.views import finest_views, step_of, unknown
+from foxhunt.runtime.views import step_of, unknown
 
 log = logging.getLogger(__name__)
 _CHUNK = 16  # steps enqueued at once
@@ -67,6 +68,7 @@ class Trainer:
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
         self._unfed = {buffer.name for buffer in plan.buffers if buffer.role == "input"}
         self._not_run = {step.name for step in plan.steps}
+        self._thread = get_ident()  # that runs steps
         self._last: Step | None = None  # whose step buffers the arena holds
         fills = load_fills(plan, folder)
         self.backend = make_backend(backend, progress)
@@ -74,7 +76,7 @@ class Trainer:
             self.backend.build(folder, plan, debug)
             self.backend.allocate(plan)
             self._sentinel = Sentinel(plan, self.backend)
-            self._ring = self._make_ring()
+            self._ring = ring_of(plan, self.backend.publish_words, self._sentinel.words)
             self.signals = Signals(plan, lambda: self._snapshot().isv, self._check_open)
             self._initialise(seed, fills)
             self.backend.prepare(plan)
@@ -94,11 +96,9 @@ class Trainer:
         Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
         Ctrl-C stops between two steps. The first run of a step logs a warning of inputs that it reads and
         nobody wrote. Raises TrainerError FH543 for an unknown step or an impossible number; then nothing was
-        enqueued; and FH552 once the policy `stop` has found NaN or inf.
+        enqueued; and FH552 once the policy `stop` has found NaN or inf, between two chunks of steps too.
         """
         self._check_usable()
-        if self.plan.policy == "stop":
-            self._sentinel.check(self._snapshot().found)
         chosen = step_of(self.plan, step)
         rest, together = whole(n), whole(per_graph)
         most = self.plan.ingest_rows
@@ -106,22 +106,27 @@ class Trainer:
             given = f"{n!r:.60} and {per_graph!r:.60}"
             message = f"run takes whole numbers, n ≥ 0 and per_graph from 1 to {most}, not {given}"
             raise fail(TrainerError, "FH543", message)
+        self._thread = get_ident()
         if rest:
             self._warn_unfed(chosen)
         chunk = 1 if self._debug else max(_CHUNK // together, 1) * together
+        while rest > 0:
+            self._look()
+            count = min(rest, chunk)
+            self._enqueue(chosen, count, together)
+            rest -= count
+
+    def _enqueue(self, step: Step, count: int, together: int) -> None:
         first = self._enqueued
         try:
-            while rest > 0:
-                count = min(rest, chunk)
-                with whole_steps() if self._debug else nullcontext():
-                    self._commit(count)
-                    self.backend.run(chosen.name, count, together)
-                    self._enqueued += count
-                self._last = chosen
-                rest -= count
+            with whole_steps() if self._debug else nullcontext():
+                self._commit(count)
+                self.backend.run(step.name, count, together)
+                self._enqueued += count
+            self._last = step
         except KeyboardInterrupt:
             self._settle()  # a backend takes one only between two steps, but perhaps before they were counted
-            self._last = chosen if self._enqueued > first else self._last
+            self._last = step if self._enqueued > first else self._last
             raise
         except BaseException:
             self._failed = True
@@ -139,7 +144,8 @@ class Trainer:
         self._last = None
         with whole_steps(), self._failing():
             self.backend.run(steps[policy], 1)
-            self._initialise_tensors(int(self._read_whole("seed")[0]), policy)
+            for view, values in first_values(self.plan, int(self._read_whole("seed")[0]), policy):
+                self._write(view, values)
             self._sentinel.forget()
             self.signals.reset(policy)
             self._settle()
@@ -147,16 +153,21 @@ class Trainer:
     def sync(self) -> None:
         """Wait until every enqueued step has run; `signals` and `diagnostics` are then current.
 
-        Warns once when a step has left NaN or inf; the policy `stop` raises TrainerError FH552 instead.
+        Warns when steps have left NaN or inf; the policy `stop` raises TrainerError FH552 instead.
         """
         self._wait()
-        self._sentinel.check(self._snapshot().found)
+        self._look()
 
     # --- state
 
     def diagnostics(self) -> dict[str, Value | int]:
-        """The program's diagnostics as the newest finished step published them, without waiting."""
+        """The program's diagnostics as the newest finished step published them, without waiting.
+
+        In the thread that runs steps it looks for NaN and inf as `tensor` does.
+        """
         snapshot = self._snapshot()
+        if get_ident() == self._thread:
+            self._sentinel.check(snapshot.found, "once")
         indices = {c.name: c.index for c in self.plan.counters}
         return {
             name: int(snapshot.counters[indices[name]]) if name in indices else self.signals[name]
@@ -181,11 +192,14 @@ class Trainer:
     def tensor(self, name: str) -> NDArray[Any]:
         """A copy of a param, moment or buffer; waits for enqueued steps.
 
-        Step buffers share memory and end with their step, so only a debug trainer reads them. Raises
-        TrainerError FH544.
+        Step buffers share memory and end with their step, so only a debug trainer reads them. Warns when
+        steps have left NaN or inf. Raises TrainerError FH544, and FH552 where the policy `stop` has found
+        some and nothing has raised it yet.
         """
         self._check_open()
-        return self._read(self._view(name, reading=True))
+        values = self._read(self._view(name, reading=True))
+        self._look("once")
+        return values
 
     def write_tensor(self, name: str, values: ArrayLike) -> None:
         """Overwrite a param, moment or buffer (an input, say) between steps.
@@ -196,6 +210,7 @@ class Trainer:
         view = self._view(name, reading=False)
         self._write(view, values_of(view, values))
         self._unfed.discard(view.buffer)
+        self._look("pass")
 
     def save(self, path: str | Path) -> None:
         """Write a checkpoint, whole or not at all. Raises CheckpointError.
@@ -212,8 +227,9 @@ class Trainer:
         if "isv" in tensors:
             self.signals.put_into(tensors["isv"])  # a value set since the last step belongs to the next one
         checkpoint.save(file, self.plan, tensors)
-        log_warnings(checkpoint.not_finite(self.plan, tensors, file))
-        log_warnings(skipped(self.plan, self._last, self._read) if self._last else ())
+        self._look("log")
+        checkpoint.log_warnings(checkpoint.not_finite(self.plan, tensors, file))
+        checkpoint.log_warnings(skipped(self.plan, self._last, self._read) if self._last else ())
 
     def load(self, path: str | Path) -> tuple[Diagnostic, ...]:
         """Continue from a checkpoint, bit for bit; returns and logs warnings.
@@ -223,7 +239,7 @@ class Trainer:
         """
         self._check_open()
         tensors, warnings = checkpoint.load(path_of(path, CheckpointError, "FH530"), self.plan)
-        log_warnings(warnings)
+        checkpoint.log_warnings(warnings)
         with whole_steps(), self._failing():
             self.backend.sync()
             for entity in checkpoint.entities(self.plan):
@@ -235,10 +251,11 @@ class Trainer:
         return warnings
 
     def close(self) -> None:
-        """Give the device's memory back; harmless when done twice."""
-        if not self._closed:
-            self._closed = True
-            self.backend.close()
+        """Give the device's memory back; harmless when done twice.
+
+        Waits for enqueued steps and looks for NaN and inf as `tensor` does, unless an exception is under way.
+        """
+        self._end(look=sys.exc_info()[0] is None)
 
     def __enter__(self) -> Self:
         """The trainer itself. Raises TrainerError FH545 when it is closed."""
@@ -248,8 +265,8 @@ class Trainer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close."""
-        self.close()
+        """Close; without looking where an exception is under way."""
+        self._end(look=kind is None)
 
     def __repr__(self) -> str:
         """Program, variant, backend, the step last published, and the first digits of the layout."""
@@ -289,16 +306,21 @@ class Trainer:
         self._enqueued = self._base = int(counters[0])
         self._done = self.backend.completed()
 
-    def _make_ring(self) -> PublishRing:
-        sizes = {b.name: b.count for b in self.plan.buffers}
-        return PublishRing(
-            self.backend.publish_words,
-            self.plan.publish_rows,
-            sizes.get("isv", 0),
-            sizes["counters"],
-            sizes.get("health", 0),
-            self._sentinel.words,
-        )
+    def _look(self, stop: Stop = "raise") -> None:
+        """Warn or raise as the health policy says, of what the newest finished step has published."""
+        if self._sentinel.words:
+            self._sentinel.check(self._snapshot().found, stop)
+
+    def _end(self, look: bool) -> None:
+        if self._closed:
+            return
+        try:
+            if look and not self._failed:
+                self._wait()
+                self._look("once")
+        finally:
+            self._closed = True
+            self.backend.close()
 
     def _wait(self) -> None:
         self._check_open()
@@ -314,18 +336,9 @@ class Trainer:
         self.backend.write("isv", 0, isv)
         if "seed" in self._roles:
             self.backend.write("seed", 0, np.array([seed], np.int64))
-        self._initialise_tensors(seed, None)
-        for view, array in fills:
+        for view, array in (*first_values(self.plan, seed, None), *fills):
             self._write(view, array)
         self._settle()
-
-    def _initialise_tensors(self, seed: int, policy: str | None) -> None:
-        """First values of all params and persistent buffers, or of those with one reset policy."""
-        for buffer, role in self._roles.items():
-            for view in finest_views(self.plan, buffer) if role in ("params", "state") else ():
-                if view.reset == policy or (policy is None and view.init != "zeros"):
-                    values = initial(view.init, view.shape, seed, view.name)
-                    self._write(view, values.astype(DTYPES[view.dtype].numpy))
 
     def _write(self, view: View, array: NDArray[Any]) -> None:
         self.backend.write(
@@ -346,10 +359,7 @@ class Trainer:
         if step.name not in self._not_run:
             return
         self._not_run.remove(step.name)
-        read = {
-            a.buffer for n in step.launches for a in n.args if isinstance(a, Pointer) and a.access != "write"
-        }
-        if unfed := sorted(self._unfed & read):
+        if unfed := sorted(self._unfed & read_by(step)):
             names = ", ".join(unfed)
             log.warning("step %s reads zeros where no input was written (write_tensor): %s", step.name, names)
 
@@ -387,9 +397,3 @@ class Trainer:
         except BaseException:
             self._failed = True
             raise
-
-
-def log_warnings(warnings: Iterable[Diagnostic]) -> None:
-    """One line of log for each."""
-    for warning in warnings:
-        log.warning("%s", f"{warning.message} {warning.help}".rstrip())

@@ -19,6 +19,9 @@ def trained(folder, backend, policy, per_graph, debug=False):
             for row in range(64):
                 trainer.backend.ingest_row(row)[:] = held
             trainer.backend.run("train", count, per_graph)  # past a stop, as enqueued steps go
+        if policy == "stop":
+            with pytest.raises(TrainerError, match="FH552"):
+                trainer.sync()
         rows = found_rows(trainer) if policy != "off" else np.zeros(0)
         return state(trainer) | {"rows": rows}, trainer.not_finite().places
 

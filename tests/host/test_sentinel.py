@@ -2,6 +2,7 @@
 
 import io
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cache
 
@@ -108,22 +109,97 @@ def test_a_param_that_is_not_finite_is_found_where_it_is_first_used(start):
     trainer.run(1, "look")
     trainer.run(1)
     assert [str(p) for p in trainer.not_finite().places[:2]] == [
-        "look.linear left NaN or inf in seen in step 1",
-        "train.linear left NaN or inf in y in step 2",
+        "look.linear left NaN or inf in seen in step 1 of all",
+        "train.linear left NaN or inf in y in step 2 of all",
     ]
 
 
-def test_report_warns_once_and_goes_on(start, caplog):
+@pytest.mark.parametrize("policy", ["report", "skip-update"])
+def test_a_warning_comes_again_when_twice_as_many_steps_had_some(start, caplog, policy):
+    trainer = start(policy)
+    feed(trainer, "x")
+    with caplog.at_level(logging.WARNING, "foxhunt"):
+        for _ in range(9):
+            trainer.run(1)
+            trainer.sync()
+    counts = [m.partition("outputs; ")[2].partition(" had")[0] for m in caplog.messages]
+    assert counts == ["1 step", "2 steps", "4 steps", "8 steps"]
+    assert "train.linear left NaN or inf in y in step 1 of all" in caplog.messages[0]
+    assert "foxhunt verify trial --only finite --resume" in caplog.messages[0]
+    assert "from a checkpoint of before step 1" in caplog.messages[0]
+    assert trainer.not_finite().steps == 9
+
+
+LOOKS = {
+    "tensor": lambda trainer, _: trainer.tensor("w"),
+    "write_tensor": lambda trainer, _: feed(trainer),
+    "diagnostics": lambda trainer, _: trainer.diagnostics(),
+    "save": lambda trainer, folder: trainer.save(folder / "c.safetensors"),
+    "run": lambda trainer, _: trainer.run(1),
+    "a long run": lambda trainer, _: trainer.run(100),
+}
+
+
+@pytest.mark.parametrize("name", LOOKS)
+def test_every_call_that_shows_or_keeps_values_warns(start, caplog, tmp_path, name):
     trainer = start("report")
     feed(trainer, "x")
     with caplog.at_level(logging.WARNING, "foxhunt"):
-        for _ in range(3):
-            trainer.run(2)
-            trainer.sync()
-    assert len(caplog.messages) == 1
-    assert "train.linear left NaN or inf in y in step 1" in caplog.messages[0]
-    assert "foxhunt verify trial --only finite --resume" in caplog.messages[0]
-    assert trainer.not_finite().steps == 6
+        trainer.run(1)
+        LOOKS[name](trainer, tmp_path)
+    assert any("train.linear left NaN or inf in y in step 1" in m for m in caplog.messages)
+
+
+def test_stop_raises_once_where_values_are_read_and_always_where_steps_go_on(start, caplog, tmp_path):
+    trainer = start("stop")
+    feed(trainer, "x")
+    trainer.run(1)
+    feed(trainer)
+    with caplog.at_level(logging.WARNING, "foxhunt"):
+        trainer.save(tmp_path / "c.safetensors")
+    assert caplog.messages[0].startswith("train.linear left NaN or inf in y in step 1 of all")
+    with pytest.raises(TrainerError, match="FH552"):
+        trainer.tensor("w")
+    trainer.tensor("w")
+    trainer.diagnostics()
+    for go_on in (trainer.sync, lambda: trainer.run(1)):
+        with pytest.raises(TrainerError, match="FH552"):
+            go_on()
+
+
+def test_a_long_run_under_stop_ends_soon_after_the_first_bad_step(start):
+    trainer = start("stop")
+    trainer.run(1)
+    feed(trainer, "x")
+    with pytest.raises(TrainerError, match="in step 2 of all"):
+        trainer.run(1000)
+    assert trainer.counters()["foxhunt.step"] <= 2 + 64
+
+
+def test_diagnostics_of_another_thread_do_not_raise(start):
+    trainer = start("stop")
+    feed(trainer, "x")
+    trainer.run(1)
+    feed(trainer)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(trainer.diagnostics).result()["t"] is not None
+    with pytest.raises(TrainerError, match="FH552"):
+        trainer.diagnostics()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_policy_is_there_before_anything_was_found(start, policy):
+    assert start(policy).not_finite().policy == policy
+
+
+@pytest.mark.parametrize(("policy", "said"), [("report", "adamw leaves"), ("skip-update", "has not let")])
+def test_a_checkpoint_says_what_became_of_the_update(start, caplog, tmp_path, policy, said):
+    trainer = start(policy)
+    feed(trainer, "x")
+    trainer.run(1)
+    with caplog.at_level(logging.WARNING, "foxhunt"):
+        trainer.save(tmp_path / "c.safetensors")
+    assert sum(said in m for m in caplog.messages) == 1
 
 
 @pytest.mark.parametrize("debug", [False, True])
@@ -184,6 +260,8 @@ def test_stop_holds_params_though_nobody_looks(start):
     trainer.backend.run("train", 1)
     feed(trainer)
     trainer.backend.run("train", 3)
+    with pytest.raises(TrainerError, match="FH552"):
+        trainer.tensor("w")
     assert same(learnt(trainer), before)
 
 
