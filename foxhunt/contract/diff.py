@@ -230,9 +230,10 @@ def _meaning(key: str, before: str, after: str, swapped: bool) -> Iterator[Diffe
         signal = meaning_signal("smoothing all" if name == "apply" else "system")
         looks = name.startswith("sentinel")  # changes no result
         yield _changed(role, "kernel", name, before, after, signal, hashed=not looks)
-    elif kind == "health":
+    elif kind in ("health", "ignore"):  # what a report ignores changes no result
         if before and after:
-            yield _changed("values", "program", kind, before, after, meaning_signal("health"))
+            signal, hashed = meaning_signal("health"), kind == "health"
+            yield _changed("values", "program", "health", before, after, signal, hashed=hashed)
     else:  # prelude, precision
         yield _changed("template", "program", kind, before, after, meaning_signal("system"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from foxhunt.ir.types import LaidOutProgram, LayoutEntry, Lifetime
-from foxhunt.ir.watch import policy
+from foxhunt.ir.watch import UNDOING, ignored_names, policy
 
 PRELUDE_VERSION = 1
 """Raised when the prelude changes what a kernel computes."""
@@ -66,7 +66,7 @@ def declared(laid_out: LaidOutProgram) -> Iterator[tuple[str, str]]:
     program = laid_out.program
     yield "prelude", str(PRELUDE_VERSION)
     yield "precision", program.precision
-    yield "health", policy(program)
+    yield "health", _health(laid_out)
     for slot in sorted(program.slots, key=lambda s: s.name):
         if slot.retired is None:
             floor = "-" if slot.floor is None else slot.floor.hex()
@@ -80,6 +80,14 @@ def declared(laid_out: LaidOutProgram) -> Iterator[tuple[str, str]]:
             yield f"tensor {tensor.name}", f"{tensor.init} {tensor.reset}"
     for counter in sorted(program.counters, key=lambda c: c.name):
         yield f"counter {counter.name}", f"{counter.advance or '-'} {counter.reset}"
+
+
+def _health(laid_out: LaidOutProgram) -> str:
+    """The policy; with what it ignores only where that may change what a run computes."""
+    program = laid_out.program
+    ignored = ignored_names(program)
+    changes = ignored and policy(program) in UNDOING
+    return policy(program) + (f" ignoring {', '.join(ignored)}" if changes else "")
 
 
 def _sources(rendered: Mapping[str, str]) -> Iterator[str]:

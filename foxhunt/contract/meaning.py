@@ -6,16 +6,21 @@ from collections.abc import Iterator
 
 from foxhunt.contract.fingerprint import declared
 from foxhunt.ir.types import LaidOutProgram, Launch
+from foxhunt.ir.watch import ignored_names, policy
 from foxhunt.spec import models as spec
 
 
 def meanings(laid_out: LaidOutProgram) -> dict[str, str]:
-    """`"<kind> <name>"` → what it means; kinds are those of `declared`, `producer` (by slot) and `launch`.
+    """`"<kind> <name>"` → what it means; kinds are those of `declared`, `producer` (by slot), `launch` and,
+    where it changes no result, `ignore`.
 
     Nothing here depends on positions, dims, files or the machine, so that a difference is always one of
     meaning.
     """
-    return dict(declared(laid_out)) | dict(_producers(laid_out)) | dict(_launches(laid_out))
+    found = dict(declared(laid_out)) | dict(_producers(laid_out)) | dict(_launches(laid_out))
+    if policy(laid_out.program) == "report":
+        found["ignore"] = f"ignoring {', '.join(ignored_names(laid_out.program)) or 'nothing'}"
+    return found
 
 
 def _producers(laid_out: LaidOutProgram) -> Iterator[tuple[str, str]]:

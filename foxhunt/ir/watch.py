@@ -53,6 +53,11 @@ def policy(program: Program) -> str:
     return program.source.health.policy if program.source.health is not None else "report"
 
 
+def ignored_names(program: Program) -> tuple[str, ...]:
+    """What the sentinels leave out, sorted."""
+    return tuple(sorted(program.source.health.ignore)) if program.source.health is not None else ()
+
+
 def _chosen(program: Program, step: Step) -> list[_Piece]:
     moments = {b for b, suffix in _trained(program).items() if suffix}
     spans = kept(program, step)

@@ -54,16 +54,15 @@ def check_access(baseline: Baseline) -> Check:
 
 
 def check_finite(baseline: Baseline) -> Check:
-    """No NaN or inf in what launches leave, observations apart; a warning, as some kernels mean something by
-    one.
+    """No NaN or inf in what launches leave, observations and what `health: {ignore}` names apart; a warning,
+    as some kernels mean something by one.
     """
     extent = f"{_launches(baseline.form)} launches × {baseline.script.executions * baseline.script.rounds}"
     if baseline.strange is None:
         return Check("finite", extent)
-    output, number, values = baseline.strange
-    element = int(np.argmin(np.isfinite(values)))
+    output, number, element, value = baseline.strange
     message = (
-        f"{output.launch.name} is the first to leave {_value(values[element])}: element {element} of "
+        f"{output.launch.name} is the first to leave {_value(value)}: element {element} of "
         f"{output.text} ({output.argument}), execution {number + 1}"
     )
     at = output.launch.at if declared(output.launch) else None

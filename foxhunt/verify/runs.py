@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from foxhunt.backend.plan import Launch as DeviceLaunch
 from foxhunt.backend.plan import Plan
 from foxhunt.dtypes import DTYPES
 from foxhunt.ir.system import NAMES
-from foxhunt.ir.types import Access, Launch
+from foxhunt.ir.types import Access, Launch, Range
 from foxhunt.runtime.trainer import Trainer
 from foxhunt.schedule.types import Schedule
 
@@ -79,6 +79,7 @@ class Output:
     offset: int  # bytes
     count: int
     dtype: str
+    ignored: tuple[tuple[int, int], ...] = ()  # elements that `health: {ignore}` names, as [first, end)
 
     @property
     def key(self) -> Key:
@@ -88,6 +89,15 @@ class Output:
     def read(self, backend: Backend) -> NDArray[Any]:
         """What stands there."""
         return backend.read(self.buffer, self.offset, self.count, self.dtype)
+
+    def strange(self, values: NDArray[Any]) -> int | None:
+        """The first element that is NaN or inf and is not ignored; none where those have a meaning."""
+        if values.dtype.kind != "f" or self.buffer == "scratch":  # of an observation it says "skip"
+            return None
+        bad = ~np.isfinite(values)
+        for first, end in self.ignored:
+            bad[first:end] = False
+        return int(np.argmax(bad)) if bad.any() else None
 
 
 def outputs(schedule: Schedule) -> dict[str, tuple[Output, ...]]:
@@ -108,7 +118,15 @@ def _written(schedule: Schedule, launch: Launch) -> Iterator[Output]:
                 continue
             place = schedule.arena.get(r.base)
             buffer, start = (r.base, r.start) if place is None else ("arena", place + r.start)
-            yield Output(launch, a.name, row, r.text, buffer, start, r.count, r.dtype.name)
+            spans = tuple(_overlaps(r, schedule.laid_out.program.ignored))
+            yield Output(launch, a.name, row, r.text, buffer, start, r.count, r.dtype.name, spans)
+
+
+def _overlaps(found: Range, ignored: Iterable[Iterable[Range]]) -> Iterator[tuple[int, int]]:
+    for r in (r for ranges in ignored for r in ranges if r.base == found.base):
+        first, end = max(0, r.offset - found.offset), min(found.count, r.offset + r.count - found.offset)
+        if first < end:
+            yield first, end
 
 
 @dataclass
@@ -181,7 +199,7 @@ class Baseline:
     form: Form
     script: Script
     digests: dict[tuple[Key, int], bytes] = field(default_factory=dict)
-    strange: tuple[Output, int, NDArray[Any]] | None = None  # the first output with NaN or inf, its execution
+    strange: tuple[Output, int, int, object] | None = None  # first NaN or inf: execution, element, value
     state: State = field(default_factory=dict)
 
     def record(self) -> None:
@@ -190,10 +208,9 @@ class Baseline:
         def remember(output: Output, execution: int, backend: Backend) -> None:
             values = output.read(backend)
             self.digests[output.key, execution] = digest(values)
-            # an observation may be the skip value, which is a NaN
-            watched = values.dtype.kind == "f" and output.buffer != "scratch" and self.strange is None
-            if watched and not np.isfinite(values).all():
-                self.strange = (output, execution, values)
+            element = output.strange(values) if self.strange is None else None
+            if element is not None:
+                self.strange = (output, execution, element, values[element])
 
         self.state = self.form.run(self.script, remember)
 

@@ -157,6 +157,13 @@ CHANGES = [
         False,
         0,
     ),
+    (
+        "what a report ignores",
+        [("diagnostics:", "health: {ignore: [trace]}\ndiagnostics:")],
+        [("values", "program", "health")],
+        False,
+        0,
+    ),
 ]
 
 
@@ -190,6 +197,15 @@ def test_each_change_has_its_class_and_effects(compiled, edit, foxhunt, what, ed
         allowed = [a for name in names for a in ("--allow", name)]
         assert foxhunt("diff", *allowed).code == 0
         assert "layout breaks:" in foxhunt("diff").out
+
+
+def test_what_is_ignored_counts_in_the_semantics_where_updates_are_put_back(project, edit, foxhunt):
+    edit("diagnostics:", "health: {policy: stop}\ndiagnostics:")
+    assert foxhunt("compile", "specs").code == 0
+    edit("{policy: stop}", "{policy: stop, ignore: [trace]}")
+    (program,) = json.loads(foxhunt("diff", "--format", "json").out)["programs"]
+    assert program["semantics"]["old"] != program["semantics"]["new"]
+    assert [(c["before"], c["after"]) for c in program["changes"]] == [("stop", "stop ignoring trace")]
 
 
 def test_a_running_average_that_restarts_is_said_to(compiled, edit, foxhunt):

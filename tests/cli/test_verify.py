@@ -185,6 +185,16 @@ def test_the_first_launch_that_leaves_what_is_not_finite_is_a_warning(proved, fo
     )
 
 
+def test_what_the_health_of_a_program_ignores_is_not_looked_at(proved, foxhunt):
+    kernel(proved, "for (i64 i : block.elements(n)) y[i] = n == 5 && i == 3 ? 1.0f / (x[i] - x[i]) : x[i];")
+    spec = proved / "specs/toy/program.yaml"
+    text = spec.read_text()
+    spec.write_text(f"{text}\nhealth: {{ignore: ['trace[3]']}}\n")
+    assert "train.note" not in foxhunt("verify", "toy", "--only", "finite").out
+    spec.write_text(f"{text}\nhealth: {{ignore: ['trace[2]']}}\n")
+    assert "element 3 of trace" in foxhunt("verify", "toy", "--only", "finite").out
+
+
 def test_a_run_may_start_from_a_checkpoint(proved, foxhunt):
     assert foxhunt("compile", "specs").code == 0
     with load("generated/toy", backend="host") as trainer:
