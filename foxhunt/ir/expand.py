@@ -97,9 +97,10 @@ class StepExpander:
 
     def _items(self, items: Iterable[spec.Item], frame: _Frame) -> None:
         taken: dict[str, Location] = {}
+        listed: set[str] = set()  # labels of producers; one listed twice has a finding of its own
         for item in items:
             for label in _labels(item):
-                if label in taken:
+                if label in taken and not (item.producers and label in listed):
                     message = f"two items here are called {label}"
                     self.findings.add(
                         "FH218",
@@ -112,6 +113,7 @@ class StepExpander:
                     message = f"{label} is the name of foxhunt's own launch in every step"
                     self.findings.add("FH205", message, item.at, "add `as: <name>`")
                 taken.setdefault(label, item.at)
+                listed |= {label} if item.producers else set()
                 self._paths.setdefault(frame.inside(label), [])
             if self._full():
                 return

@@ -36,6 +36,9 @@ from foxhunt.ir.watch import idle, kept, shadow, watched
 GROUP_ALIGNMENT = 64
 """Elements: a group of params starts on a 256-byte line."""
 
+MAX_SLOTS = 2**24
+"""Elements of the bus: each of the 16 rows that steps publish holds it: then 1 GiB of pinned memory."""
+
 
 @dataclass(frozen=True)
 class Lock:
@@ -92,8 +95,18 @@ class _Layout:
         ]
         placed = place_runs(runs, "index", self.findings)
         self.isv_total = placed.total
+        self._check_bus(placed)
         self.places |= {name: Place("isv", start) for name, start in placed.starts.items()}
         return {s.name: replace(s, index=placed.starts[s.name]) for s in self.program.slots}
+
+    def _check_bus(self, placed: Placement) -> None:
+        """A slot past the end of the bus is a finding; one that was put behind it is not another."""
+        outside = [s for s in self.program.slots if placed.starts[s.name] + s.count > MAX_SLOTS]
+        for slot in [s for s in outside if s.index is not None] or outside[:1]:
+            last = placed.starts[slot.name] + slot.count - 1
+            message = f"slot {slot.name} would end at {last} of the bus, which has 2^24 elements at most"
+            hint = "leave `index:` out and the next free place is found"
+            self.findings.add("FH216", message, slot.at, hint if slot.index is not None else "lower a dim")
 
     def _place_observations(self) -> tuple[tuple[Observation, ...], tuple[LayoutEntry, ...]]:
         """Scratch positions, and the triples of retired slots whose producer is no longer declared."""

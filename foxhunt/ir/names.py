@@ -151,7 +151,8 @@ class Names:
                     Range(run[0].name + suffix, 0, F32, (sum(p.count for p in run),), group + suffix)
                     for run in runs
                 )
-                self.declare(Entity(group + suffix, "tensor", ranges, members[0].at))
+                if not self.declare(Entity(group + suffix, "tensor", ranges, members[0].at)):
+                    break  # what is derived from a taken name is taken too
 
     def lookup(self, name: str, scopes: Iterable[str] = ("",)) -> Entity | None:
         """The entity `name`, seen from the innermost of `scopes` outwards (`""` or `"l1."`)."""

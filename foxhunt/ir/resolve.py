@@ -87,6 +87,7 @@ class _Resolver:
         steps = tuple(self._step(e, producers) for e in expanders)
         data = tuple(self._data(d) for d in self._unique(source.data, "data source"))
         self._check_fills()
+        self._check_resets(library.blocks.values())
         self._check_diagnostics()
         ignored = self._ignored()
         self._check_own_kernels()
@@ -292,6 +293,25 @@ class _Resolver:
             elif source not in sources or not dot or not array:
                 message = f"`{buffer.fill}` is no array of a data source"
                 self.findings.add("FH201", message, at, self.findings.nearest(source, sources))
+
+    def _check_resets(self, blocks: Iterable[spec.Block]) -> None:
+        """Each policy is a folder of generated files, so two may not differ by case alone."""
+        source = self.source
+        entries: list[spec.Slot | spec.Param | spec.Buffer | spec.Counter]
+        entries = [*source.isv, *source.params, *source.buffers, *source.counters]
+        entries += [b for block in blocks for b in block.locals]
+        first: dict[str, tuple[str, Location]] = {}
+        told: set[str] = set()
+        for entry in entries:
+            if entry.reset is None:
+                continue
+            at = entry.spot("reset")
+            policy, there = first.setdefault(entry.reset.casefold(), (entry.reset, at))
+            if entry.reset != policy and entry.reset not in told:
+                told.add(entry.reset)
+                message = f"the reset policies {policy} and {entry.reset} differ in case alone"
+                related = ((there, f"{policy} is first named here"),)
+                self.findings.add("FH202", message, at, f"write {policy} in both, or rename one", related)
 
     def _check_diagnostics(self) -> None:
         for entry in self._unique(self.source.diagnostics, "diagnostics"):

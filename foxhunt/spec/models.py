@@ -161,7 +161,7 @@ class Slot(Entry):
     count: Size = 1
     """How many elements: a dim, an expression of dims, or 1."""
     index: Index | None = None
-    """First position on the bus; derived when left out."""
+    """First position on the bus, which has 2^24 at most; derived when left out."""
     source: Literal["producer", "host", "kernel"] = "producer"
     """`producer`: observed and smoothed; `host`: set from Python; `kernel`: written by one launch."""
     init: Number | None = None

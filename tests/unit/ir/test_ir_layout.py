@@ -121,6 +121,24 @@ def test_written_indices_that_overlap_are_refused_by_name():
     assert [(d.code, d.message) for d in caught.value.diagnostics] == [("FH230", "index 131 of C overlaps A")]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "name", "help"),
+    [
+        ("index: 131", "index: 99999999999", "A", "leave `index:` out"),
+        ("index: 117", "index: 16777216", "OLD", "leave `index:` out"),
+        ("COUNT: 4", "COUNT: 99999999999", "B", "lower a dim"),
+    ],
+)
+def test_a_slot_past_the_end_of_the_bus_is_one_finding(old, new, name, help):
+    with pytest.raises(SpecError) as caught:
+        layout(SLOTS.replace(old, new))
+    (found,) = caught.value.diagnostics
+    assert found.code == "FH216"
+    assert found.message.startswith(f"slot {name} would end at ")
+    assert found.help.startswith(help)
+    assert layout(SLOTS.replace("index: 131", f"index: {2**24 - 6}")).isv_total == 2**24
+
+
 PARAMS = """
 program: p
 dims: {K: 10, N: 3}

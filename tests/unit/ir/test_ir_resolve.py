@@ -6,6 +6,7 @@ from ir_builders import build, check, findings, hints, kernels, specs
 from foxhunt.diagnostics import SpecError
 from foxhunt.ir.resolve import resolve
 from foxhunt.ir.shapes import signature
+from foxhunt.spec.load import load_specs
 
 SMALL = """
 program: p
@@ -108,6 +109,24 @@ def test_two_things_of_one_name_are_one_finding_whatever_uses_the_name(slot):
     text = SMALL + f"isv:\n  - {{name: {slot}, source: host, init: 0.0, reset: never}}\n"
     taken = "the name y is taken" + (" by Y" if slot == "Y" else "")
     assert findings(text) == [("FH202", taken)]
+
+
+def test_a_group_that_is_called_as_a_param_is_one_finding():
+    assert findings(SMALL.replace("group: g", "group: w")) == [("FH202", "the name w is taken")]
+
+
+def test_reset_policies_that_differ_in_case_alone_are_refused_where_both_are_named(tmp_path):
+    (tmp_path / "p").mkdir()
+    slots = ["a, source: host, init: 0.0, reset: fold", "b, reset: Fold", "c, reset: FOLD", "d, reset: Fold"]
+    lines = "".join(f"  - {{name: {slot}}}\n" for slot in slots)
+    (tmp_path / "p" / "program.yaml").write_text(f"program: p\nisv:\n{lines}")
+    with pytest.raises(SpecError) as caught:
+        resolve(load_specs(tmp_path), "p")
+    one, other = caught.value.diagnostics
+    assert (one.code, one.message) == ("FH202", "the reset policies fold and Fold differ in case alone")
+    assert (one.location.line, one.related[0][0].line) == (4, 3)
+    assert one.location.column == lines.splitlines()[1].index("Fold") + 1
+    assert "fold and FOLD" in other.message
 
 
 def test_names_of_foxhunt_are_reserved():
@@ -403,6 +422,12 @@ def test_a_foreach_index_picks_one_of_several_names():
 def test_there_is_one_name_for_every_foreach_index(each):
     picked = PRODUCERS.replace("args: {x: 'x[b]'}", f"args: {{x: {{each: {each}}}}}")
     assert "FH213" in codes(items("{producers: [many, column, one]}", extra=picked))
+
+
+@pytest.mark.parametrize("lines", [["[one]", "[column, one]"], ["[one, column, one]"]])
+def test_a_producer_that_is_listed_twice_is_one_finding(lines):
+    text = items(*(f"{{producers: {names}}}" for names in lines), extra=PRODUCERS)
+    assert [f for f in findings(text) if f[0] == "FH218"] == [("FH218", "step train lists one twice")]
 
 
 def test_a_producer_is_listed_once_a_step():
