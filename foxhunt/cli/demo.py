@@ -14,7 +14,7 @@ from rich.console import Console
 from foxhunt.backend.plan import Plan
 from foxhunt.cli.compile import compile_one, summary_table, write
 from foxhunt.cli.report import Report
-from foxhunt.cli.session import METRICS, build_bar, finish, run_folder, run_steps, spec_places
+from foxhunt.cli.session import EMITTED, METRICS, build_bar, finish, run_folder, run_steps, spec_places
 from foxhunt.cli.tables import Table, show_table
 from foxhunt.cli.train import run_summary, signals_table
 from foxhunt.runtime.data import WindowOptions, load_source
@@ -48,7 +48,7 @@ def demo(specs: Path, variant: str, backend: str, seed: int, seeds: int, out: Pa
     show_table(console, summary_table([compiled]))
     plan = plan_of_text(compiled.files["trainer.py"], Path("aux") / "trainer.py")
     with spec_places(specs, "aux"), run_folder(Path("runs"), out) as folder:
-        write(compiled, folder / "program")
+        write(compiled, folder / EMITTED)
         runs = [train_seed(plan, folder, backend, k, k == seed, console) for k in range(seed, seed + seeds)]
     summary = (*runs[0].summary, ("whole demo", f"{time.perf_counter() - start:.1f} s"))
     tables = tuple(result_table(run.regime, run.direction, run.seed) for run in runs)
@@ -73,7 +73,7 @@ class SeedRun:
 def train_seed(plan: Plan, folder: Path, backend: str, seed: int, first: bool, console: Console) -> SeedRun:
     """Train one seed and test it; the first one's files have plain names. Exits 130 or 143 on a signal."""
     suffix = "" if first else f"-{seed}"
-    emitted = folder / "program"
+    emitted = folder / EMITTED
     with build_bar(console) as progress:
         trainer = Trainer(plan, emitted, backend=backend, seed=seed, progress=progress)
     with trainer:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +25,10 @@ from foxhunt.runtime.telemetry import MetricsWriter, read_metrics
 from foxhunt.runtime.trainer import Trainer
 
 METRICS = "metrics.jsonl"
+EMITTED = "program"  # the folder of the compiled program
 CHECKPOINT = "checkpoint.safetensors"
+_LOCK = "layout.lock"  # of a compiled program; the module that writes it imports what a run does without
+_SPEC = re.compile(r"^(program|kernel)[ \t]*:", re.MULTILINE)
 WIDE = 110  # columns for a long bar, the time left and four metrics
 
 
@@ -51,9 +55,12 @@ class RunResult:
 def run_folder(root: Path, out: Path | None, resume: Path | None = None) -> Iterator[Path]:
     """`out`, or a new folder `root/<time>`; removed again when the block fails before any metrics are there.
 
-    Raises TrainerError FH550 when it cannot be made, and when `out` has metrics of another run than the one
-    whose checkpoint `resume` is.
+    Raises TrainerError FH550 when it cannot be made, when `out` has metrics of another run than the one
+    whose checkpoint `resume` is, and when it holds specs or a compiled program.
     """
+    if out is not None and (other := _other_use(out)):
+        help = f"Name another with --out, such as {root / 'first'}."
+        raise fail(TrainerError, "FH550", f"the run folder holds {other}", at=Location(str(out)), help=help)
     folder, made = _make_folder(root, out)
     if (folder / METRICS).exists() and (resume is None or resume.resolve().parent != folder.resolve()):
         message = "the run folder holds a run already"
@@ -65,6 +72,18 @@ def run_folder(root: Path, out: Path | None, resume: Path | None = None) -> Iter
         if made and not (folder / METRICS).exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _other_use(folder: Path) -> str:
+    """What a folder holds that a run may not be mixed into. A run's own `program/` is no such thing."""
+    places = [folder, *sorted(p for p in folder.glob("*") if p.is_dir() and p.name != EMITTED)]
+    if any((place / _LOCK).is_file() for place in places):
+        return "a compiled program"
+    for file in (f for place in places for f in sorted(place.glob("*.yaml")) if f.is_file()):
+        with suppress(OSError):
+            if _SPEC.search(file.read_text(encoding="utf-8", errors="replace")):
+                return f"specs: {file.relative_to(folder)}"
+    return ""
 
 
 def _make_folder(root: Path, out: Path | None) -> tuple[Path, bool]:

@@ -13,6 +13,7 @@ from foxhunt.cli.compile import compile_one, dim_overrides, write
 from foxhunt.cli.report import Report
 from foxhunt.cli.session import (
     CHECKPOINT,
+    EMITTED,
     METRICS,
     RunResult,
     build_bar,
@@ -93,7 +94,7 @@ def train(
     if resume is not None:
         checkpoint.load(resume, plan)  # refused before anything is built
     with run_folder(Path("runs"), out, resume) as folder:
-        emitted = folder / "program"
+        emitted = folder / EMITTED
         write(compiled, emitted)
         with spec_places(specs, program), build_bar(console) as progress:
             trainer = Trainer(plan, emitted, backend=backend, seed=seed, debug=debug, progress=progress)

@@ -162,6 +162,24 @@ def test_a_run_leaves_metrics_a_checkpoint_and_a_report_and_can_be_continued(pro
     assert [r["step"] for r in read_metrics(project / "two/metrics.jsonl")] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    ("out", "held"),
+    [
+        ("specs", "specs: aux/program.yaml"),
+        ("specs/kernels", "specs: "),
+        ("generated", "a compiled program"),
+        ("generated/aux", "a compiled program"),
+    ],
+)
+def test_a_run_is_not_mixed_into_specs_or_a_compiled_program(project, capsys, out, held):
+    before = set(project.rglob("*"))
+    assert train("--steps", "1", "--out", out) == 2
+    shown = capsys.readouterr().err
+    assert f"{out}: error[FH550] the run folder holds {held}" in shown
+    assert "--out" in shown
+    assert set(project.rglob("*")) == before
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_stops_between_steps_and_keeps_a_checkpoint(project, number, code):
     command = [sys.executable, "-m", "foxhunt", "train", "aux", "--variant", "demo", "--backend", "host"]
