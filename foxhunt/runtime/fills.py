@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from foxhunt.backend.plan import Plan, Pointer, Step, View
+from foxhunt.backend.plan import Plan, View
 from foxhunt.diagnostics import DataError, Diagnostic
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime.data import load_source
@@ -36,12 +36,6 @@ def first_values(plan: Plan, seed: int, policy: str | None) -> Iterator[tuple[Vi
             if view.reset == policy or (policy is None and view.init != "zeros"):
                 values = initial(view.init, view.shape, seed, view.name)
                 yield view, values.astype(DTYPES[view.dtype].numpy)
-
-
-def read_by(step: Step) -> set[str]:
-    """The buffers that a step reads."""
-    pointers = (a for n in step.launches for a in n.args if isinstance(a, Pointer))
-    return {a.buffer for a in pointers if a.access != "write"}
 
 
 def _fill_problem(view: View, arrays: dict[str, NDArray[Any]]) -> Diagnostic | None:

@@ -22,7 +22,8 @@ from foxhunt.diagnostics import CheckpointError, Diagnostic, TrainerError, fail
 from foxhunt.dtypes import DTYPES
 from foxhunt.runtime import checkpoint
 from foxhunt.runtime.arguments import path_of, seed_of, values_of, whole
-from foxhunt.runtime.fills import first_values, load_fills, read_by
+from foxhunt.runtime.feeding import Feeding
+from foxhunt.runtime.fills import first_values, load_fills
 from foxhunt.runtime.gradients import skipped
 from foxhunt.runtime.interrupt import whole_steps
 from foxhunt.runtime.ring import Snapshot, ring_of
@@ -66,8 +67,7 @@ class Trainer:
         self.plan, self._debug, self._closed, self._failed = plan, debug, False, False
         self._views = {view.name: view for view in plan.views}
         self._roles = {buffer.name: buffer.role for buffer in plan.buffers}
-        self._unfed = {buffer.name for buffer in plan.buffers if buffer.role == "input"}
-        self._not_run = {step.name for step in plan.steps}
+        self._feeding = Feeding(plan)
         self._thread = get_ident()  # that runs steps
         self._last: Step | None = None  # whose step buffers the arena holds
         fills = load_fills(plan, folder)
@@ -94,9 +94,10 @@ class Trainer:
         """Enqueue `n` executions with the host slots as they are now; `per_graph` of them a CUDA graph.
 
         Results do not depend on `per_graph` (1 to 64). Waits only when 64 steps are ahead of the device.
-        Ctrl-C stops between two steps. The first run of a step logs a warning of inputs that it reads and
-        nobody wrote. Raises TrainerError FH543 for an unknown step or an impossible number; then nothing was
-        enqueued; and FH552 once the policy `stop` has found NaN or inf, between two chunks of steps too.
+        Ctrl-C stops between two steps. The first run of a step logs a warning of what it reads though nothing
+        is there: inputs that nobody wrote, and buffers that only steps write which have not run. Raises
+        TrainerError FH543 for an unknown step or an impossible number; then nothing was enqueued; and FH552
+        once the policy `stop` has found NaN or inf, between two chunks of steps too.
         """
         self._check_usable()
         chosen = step_of(self.plan, step)
@@ -108,7 +109,8 @@ class Trainer:
             raise fail(TrainerError, "FH543", message)
         self._thread = get_ident()
         if rest:
-            self._warn_unfed(chosen)
+            for warning in self._feeding.warnings(chosen):
+                log.warning("%s", warning)
         chunk = 1 if self._debug else max(_CHUNK // together, 1) * together
         while rest > 0:
             self._look()
@@ -209,7 +211,7 @@ class Trainer:
         self._check_open()
         view = self._view(name, reading=False)
         self._write(view, values_of(view, values))
-        self._unfed.discard(view.buffer)
+        self._feeding.wrote(view.buffer)
         self._look("pass")
 
     def save(self, path: str | Path) -> None:
@@ -246,6 +248,7 @@ class Trainer:
                 self.backend.write(entity.buffer, entity.offset_bytes, tensors[entity.name].ravel())
             self.signals.take_from(self._read_whole("isv"))
             self._sentinel.forget()
+            self._feeding.loaded()
             self._settle()
             self._failed, self._last = False, None
         return warnings
@@ -354,14 +357,6 @@ class Trainer:
         buffer = next(b for b in self.plan.buffers if b.name == name)
         whole: NDArray[Any] = self.backend.read(name, 0, buffer.count, buffer.dtype)
         return whole
-
-    def _warn_unfed(self, step: Step) -> None:
-        if step.name not in self._not_run:
-            return
-        self._not_run.remove(step.name)
-        if unfed := sorted(self._unfed & read_by(step)):
-            names = ", ".join(unfed)
-            log.warning("step %s reads zeros where no input was written (write_tensor): %s", step.name, names)
 
     # --- refusals
 

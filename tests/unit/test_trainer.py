@@ -267,6 +267,48 @@ def test_the_first_run_of_a_step_warns_of_inputs_that_nobody_wrote(caplog):
     assert len(caplog.records) == 1
 
 
+def stored_plan(checkpoint):
+    """The toy, whose step `train` reads the persistent `store`, which `collect` and `plant` write."""
+    uses = {"train": (("store", "read"), ("trace", "update")), "collect": (("store", "write"),)}
+    uses["plant"] = (("store", "update"), ("trace", "write"))
+    steps = []
+    for name, touched in uses.items():
+        args = tuple(Pointer(buffer, 0, 4, "f32", access) for buffer, access in touched)
+        steps.append(Step(name, (Launch(f"{name}.use", "use", 1, 32, args),), 10))
+    buffers = (*plan().buffers, Buffer("store", "f32", 4, "state", checkpoint))
+    views = (*plan().views, View("store", "store", 0, "f32", (4,)))
+    return plan(steps=tuple(steps), buffers=buffers, views=views)
+
+
+def test_a_step_whose_state_only_steps_write_that_never_ran_says_so_once(caplog):
+    trainer = make(the_plan=stored_plan(checkpoint=True))
+    trainer.run(2, "train")
+    trainer.run(2, "train")
+    (said,) = caplog.messages
+    assert said == (
+        "step train reads what only other steps write, none of which has run (collect, plant): store"
+    )
+
+
+@pytest.mark.parametrize("checkpointed", [True, False])
+def test_state_that_a_step_a_person_or_a_checkpoint_has_written_is_no_reason_to_warn(
+    caplog, tmp_path, checkpointed
+):
+    trainer = make(the_plan=stored_plan(checkpointed))
+    trainer.run(1, "plant")
+    trainer.run(1, "train")
+    trainer.save(tmp_path / "c.safetensors")
+    given = make(the_plan=stored_plan(checkpointed))
+    given.write_tensor("store", np.ones(4, np.float32))
+    given.run(1, "train")
+    assert not caplog.records
+    resumed = make(the_plan=stored_plan(checkpointed))
+    resumed.load(tmp_path / "c.safetensors")
+    caplog.clear()
+    resumed.run(1, "train")
+    assert [("none of which has run" in m) for m in caplog.messages] == [True] * (not checkpointed)
+
+
 def test_an_input_that_was_written_is_no_reason_to_warn(caplog):
     trainer = make(the_plan=fed_plan())
     trainer.write_tensor("feed", np.zeros(5, np.int32))
