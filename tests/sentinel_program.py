@@ -51,7 +51,7 @@ diagnostics:
   - {name: CLIP}
   - {name: t}
 """
-LEARNT = ("w", "b", "w.m", "w.v", "b.m", "b.v", "target")
+LEARNT = ("w", "b", "w.m", "w.v", "b.m", "b.v", "target", "correction")
 STATE = ("params", "params.m", "params.v", "correction", "target", "seen")
 SLOTS = 6
 POLICIES = ("report", "skip-update", "stop", "off")

@@ -51,11 +51,14 @@ def update_launches(laid_out: LaidOutProgram, step: str) -> tuple[Launch, ...]:
     count = sum(r.count for r in ranges)
     grid = max(1, min(-(-count // (4 * _BLOCK)), _MOST_BLOCKS))
     keep = _launch("sentinel_keep", step, {"copies": ("write", copies), "xs": ("read", ranges)}, grid)
-    arguments: _Ranges = {
+    arguments: dict[str, tuple[spec.Access, tuple[Range, ...]]] = {
         "copies": ("read", copies),
         "found": ("read", _rows(laid_out)),
         "xs": ("update", ranges),
     }
+    if _advanced(laid_out, step):
+        whole = Range("counters", 0, I64, (len(laid_out.program.counters) + 1,), "counters")
+        arguments["counters"] = ("update", (whole,))
     return keep, _launch("sentinel_undo", step, arguments, grid)
 
 
@@ -70,10 +73,24 @@ def sentinel_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
 
 
 def update_table(laid_out: LaidOutProgram, step: str) -> dict[str, Any]:
-    """`rows` that are copied; `latched`: whether what was found in an earlier step counts too."""
+    """`rows` that are copied; `latched`: whether what was found in an earlier step counts too; `counters`
+    that go back by the one that the step has advanced them.
+    """
     declared = next(s for s in laid_out.program.steps if s.name == step)
     rows = len(kept(laid_out.program, declared))
-    return {"rows": rows, "latched": policy(laid_out.program) == "stop"}
+    latched = policy(laid_out.program) == "stop"
+    return {"rows": rows, "latched": latched, "counters": _advanced(laid_out, step)}
+
+
+def _advanced(laid_out: LaidOutProgram, step: str) -> tuple[int, ...]:
+    """Counters that go back with an update under `stop`. Under `skip-update` they go on: a counter may choose
+    the next batch.
+    """
+    if policy(laid_out.program) != "stop":
+        return ()
+    return tuple(
+        sorted(laid_out.places[c.name].offset for c in laid_out.program.counters if c.advance == step)
+    )
 
 
 def _parts(watched: Range) -> int:
@@ -86,7 +103,7 @@ def _rows(laid_out: LaidOutProgram) -> tuple[Range, ...]:
 
 def _launch(kernel: str, step: str, ranges: _Ranges, grid: int) -> Launch:
     if kernel != "sentinel_keep":
-        ranges = {**ranges, "counters": ("read", (Range("counters", 0, I64, (1,), STEP_COUNTER),))}
+        ranges = {"counters": ("read", (Range("counters", 0, I64, (1,), STEP_COUNTER),)), **ranges}
     params = {name: _param(name, access, found) for name, (access, found) in sorted(ranges.items())}
     return Launch(
         name=f"{step}.{kernel}",

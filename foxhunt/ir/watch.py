@@ -181,18 +181,26 @@ def idle(program: Program) -> Iterator[int]:
 
 def kept(program: Program, step: Step) -> tuple[Range, ...]:
     """What `skip-update` and `stop` put back: for each allocation the run of bytes in which the step writes
-    params, their moments, or persistent floats that a launch makes from params (a target network, say).
+    params, their moments, persistent floats that a launch makes from params (a target network, say), or those
+    that a launch reads which writes params (a running bias correction).
     """
     if policy(program) not in UNDOING:
         return ()
     trained = _trained(program)
     state = {t.name for t in program.tensors if t.lifetime is Lifetime.PERSISTENT and t.dtype is F32}
+    optimisers = [
+        n
+        for n in step.launches
+        if any(r.base in trained for a in n.arguments if a.access is not Access.READ for r in a.ranges)
+    ]
+    fed = [r for n in optimisers for a in n.arguments for r in a.ranges if r.base in state]
     spans: dict[str, tuple[int, int]] = {}
     for launch in step.launches:
         updates = any(r.base in trained for a in launch.arguments for r in a.ranges)
-        for a in launch.arguments if updates else ():
+        for a in launch.arguments:
             for r in a.ranges if a.access is not Access.READ else ():
-                if r.count and (r.base in trained or r.base in state):
+                made = r.base in trained or (updates and r.base in state)
+                if r.count and (made or _inside(r, fed)):
                     low, high = spans.get(r.base, (r.offset, r.offset))
                     spans[r.base] = min(low, r.offset), max(high, r.offset + r.count)
     return tuple(

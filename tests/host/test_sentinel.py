@@ -220,6 +220,7 @@ def test_skip_update_leaves_what_is_learnt_as_it_was(start, debug):
     trainer.run(1)
     assert not same(learnt(trainer), before)
     assert "2 steps had some, and did not update params" in trainer.not_finite().text
+    assert trainer.counters()["t"] == 6  # goes on: a counter may be what chooses the next batch
 
 
 def test_skip_update_undoes_what_the_update_itself_spoils(start):
@@ -247,14 +248,16 @@ def test_stop_raises_and_keeps_params_from_before_the_first_bad_step(start, tmp_
         trainer.run(1)
     trainer.save(tmp_path / "kept.safetensors")
     assert same(learnt(trainer), before)
+    assert (trainer.counters()["t"], trainer.counters()["foxhunt.step"]) == (3, 5)
     trainer.load(tmp_path / "kept.safetensors")
     trainer.run(1)
     trainer.sync()
     assert not same(learnt(trainer), before)
 
 
-def test_stop_holds_params_though_nobody_looks(start):
-    trainer = start("stop")
+@pytest.mark.parametrize("debug", [False, True])
+def test_stop_holds_params_though_nobody_looks(start, debug):
+    trainer = start("stop", debug)
     before = learnt(trainer)
     feed(trainer, "x")
     trainer.backend.run("train", 1)

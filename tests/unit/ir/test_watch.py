@@ -164,7 +164,7 @@ def test_what_an_update_writes_from_params_is_kept(library):
     laid_out = lay_out(program)
     train = next(s for s in laid_out.program.steps if s.name == "train")
     bases = {r.base for r in kept(laid_out.program, train)}
-    assert {"params", "params.m", "params.v", "t_w1", "t_iqn_b"} <= bases
+    assert {"params", "params.m", "params.v", "t_w1", "t_iqn_b", "adam_correction"} <= bases
     assert not [b for b in bases if b.startswith("ring")]
     collect = next(s for s in laid_out.program.steps if s.name == "collect")
     assert kept(laid_out.program, collect) == ()
