@@ -173,9 +173,7 @@ def run_steps(
                 except TrainerError as error:
                     if error.diagnostics[0].code != "FH552":
                         raise
-                    found = advice(trainer.plan, trainer.not_finite())
-                    help = f"{checkpoint} has params as before that step; --resume goes on from it. {found}"
-                    raise _kept(trainer, checkpoint, error, help) from error
+                    raise _held(trainer, checkpoint, error) from error
                 chunk = every or _next_chunk(chunk, time.perf_counter() - began, count)
                 done = trainer.counters()["foxhunt.step"] - first
                 metrics = trainer.diagnostics()
@@ -188,7 +186,10 @@ def run_steps(
                 progress.update(task, completed=done, description=shown)
         except KeyboardInterrupt as stop:
             code = 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
-            trainer.sync()
+            try:
+                trainer.sync()
+            except TrainerError as error:
+                raise _held(trainer, checkpoint, error) from error
             stopped = trainer.counters()["foxhunt.step"] - first
             if stopped > done:
                 writer.write(first + stopped, trainer.diagnostics())
@@ -204,6 +205,13 @@ def _next_chunk(chunk: int, seconds: float, count: int) -> int:
     if seconds > 1:
         return max(1, chunk // 2)
     return min(2 * chunk, max(1, count // 1000)) if seconds < 0.25 else chunk
+
+
+def _held(trainer: Trainer, checkpoint: Path, error: TrainerError) -> TrainerError:
+    """The error of a step that the health policy stops at, with what to do; the checkpoint is written."""
+    found = advice(trainer.plan, trainer.not_finite())
+    help = f"{checkpoint} has params as before that step; --resume goes on from it or an earlier one. {found}"
+    return _kept(trainer, checkpoint, error, help)
 
 
 def _kept(trainer: Trainer, checkpoint: Path, error: TrainerError, help: str) -> TrainerError:

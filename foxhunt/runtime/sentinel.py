@@ -147,11 +147,8 @@ class Sentinel:
 
 def advice(plan: Plan, found: NotFinite) -> str:
     """How to find out more: from a state before the first such step, if the fault shows there."""
-    before = f"from a checkpoint of before step {found.places[0].first}" if found.places else ""
-    return (
-        f"`{verify_command(plan)}` runs a few steps {before} launch by launch, on random inputs, and names"
-        " the first launch and element if it happens there too."
-    )
+    before = f" from a checkpoint of before step {found.places[0].first}" if found.places else ""
+    return f"`{verify_command(plan)}` seeks launch and element{before}, in a few steps on random inputs."
 
 
 def verify_command(plan: Plan) -> str:

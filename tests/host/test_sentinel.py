@@ -355,8 +355,10 @@ def test_a_training_run_ends_with_one_line_or_stops_with_a_checkpoint(start, tmp
     found = dict(run_summary(trainer, result, 0))["NaN or inf"]
     assert found.startswith("train.linear left NaN or inf in y in step 3")
     assert found.endswith("4 steps had some")
-    with pytest.raises(TrainerError, match="stop has params as before that step"):
+    with pytest.raises(TrainerError, match="stop has params as before that step") as caught:
         trained("stop")
+    assert "--resume goes on from it" in caught.value.diagnostics[0].help
+    assert "reset" not in caught.value.diagnostics[0].help
     trainer = start("stop")
     before = learnt(trainer)
     trainer.run(2)
