@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from foxhunt.backend.assertions import HELP, failed_assertion
 from foxhunt.diagnostics import BuildError, extra, fail
 
 # IEEE results for + - * / and sqrt, no contraction, no flush to zero: so a GPU gives the host's bits.
@@ -130,8 +131,10 @@ def find_compiler(choice: str = "auto") -> Compiler:
 
 
 def _refused(source: Path, arch: str, compiler: str, log: str) -> BuildError:
-    text = "\n".join(log.strip().splitlines()[:40])
-    error = fail(BuildError, "FH482", f"{compiler} refuses {source.name} for {arch}:\n{text}")
+    asserted = failed_assertion(log)
+    text = f" {asserted}" if asserted else "\n" + "\n".join(log.strip().splitlines()[:40])
+    message = f"{compiler} refuses {source.name} for {arch}:{text}"
+    error = fail(BuildError, "FH482", message, help=HELP if asserted else "")
     assert isinstance(error, BuildError)
     return error
 

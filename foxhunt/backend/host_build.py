@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+from foxhunt.backend.assertions import HELP, failed_assertion
 from foxhunt.backend.base import BuildProgress
 from foxhunt.backend.cache import cache_folder, write_atomically
 from foxhunt.backend.host_toolchain import DEBUG_FLAGS, RELEASE_FLAGS, Toolchain, find_toolchain
@@ -104,6 +105,9 @@ def _compile(
 
 
 def _refusal(source: Path, log: str) -> Diagnostic:
+    if asserted := failed_assertion(log):
+        message = f"{source.stem} cannot be compiled: {asserted}"
+        return Diagnostic("FH462", message, Location(str(source)), HELP)
     lines = log.strip().splitlines()
     shown = lines[:LOG_LINES] + [f"… {len(lines) - LOG_LINES} more lines"] * (len(lines) > LOG_LINES)
     message = f"the C++ compiler refused {source.stem}:\n" + "\n".join(f"    {line}" for line in shown)

@@ -11,6 +11,7 @@ import pytest
 from host_programs import Program, run
 
 from foxhunt.backend import host_build, host_toolchain
+from foxhunt.backend.assertions import failed_assertion
 from foxhunt.backend.base import make_backend
 from foxhunt.backend.host import HostBackend
 from foxhunt.diagnostics import BackendError, BuildError
@@ -208,6 +209,41 @@ def test_a_refused_kernel_is_named_with_the_compilers_words(tmp_path):
     assert diagnostic.code == "FH462"
     assert "refused double_it" in diagnostic.message
     assert "nonsense" in diagnostic.message
+
+
+def test_an_assertion_that_fails_is_the_reason_and_dims_may_be_wrong(tmp_path):
+    with pytest.raises(BuildError) as error:
+        doubling(np.ones(8), 'static_assert(BLOCK == 7, "seven (7) threads");').start(tmp_path)
+    (found,) = error.value.diagnostics
+    assert found.code == "FH462"
+    assert 'static_assert(BLOCK == 7, "seven (7) threads") does not hold (' in found.message
+    assert "\n" not in found.message
+    assert "a dim" in found.help
+
+
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        (
+            'l/../k/env.cuh:9:5: error: static assertion failed: four\n  9 | static_assert(A == 4, "four");\n'
+            "l/../k/env.cuh:9:5: note: the comparison reduces to ‘(5 == 4)’\n",
+            'static_assert(A == 4, "four") does not hold (5 == 4, env.cuh:9)',
+        ),
+        (
+            "k/env.cuh:9:1: error: static_assert failed due to requirement 'A == 4' \"four\"\n"
+            'static_assert(A == 4, "four");\n^ ~~~~\n',
+            'static_assert(A == 4, "four") does not hold (env.cuh:9)',
+        ),
+        (
+            'k/env.cuh(9): error: static assertion failed with "four"\n static_assert(A == 4, "four");\n ^\n'
+            "k/env.cuh(9): note #3453-D: the final comparison was 5 == 4\n",
+            'static_assert(A == 4, "four") does not hold (5 == 4, env.cuh:9)',
+        ),
+        ("k/env.cuh:9:1: error: expected ‘;’\nstatic_assert(A == 4);\n", None),
+    ],
+)
+def test_every_compilers_failed_assertion_is_found(log, said):
+    assert failed_assertion(log) == said
 
 
 def test_a_missing_launch_file_is_named(tmp_path):
