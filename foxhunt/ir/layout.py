@@ -248,10 +248,6 @@ class _Layout:
             assert health is not None
             message = f"to ignore {health.ignore[k]} leaves nothing out that a sentinel would look at"
             hint = "remove it, or name f32 that a launch writes and that no earlier name covers"
-            if health.policy == "off":
-                hint = "remove it: with `policy: off` they look at nothing"
-            elif health.policy == "report":
-                hint += "; moments are not looked at with `policy: report`"
             self.findings.add("FH261", message, health.spot("ignore", k), hint)
 
     def _step(self, step: Step) -> Step:

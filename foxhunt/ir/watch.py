@@ -168,14 +168,11 @@ def _joined(pieces: Sequence[_Piece], launches: Sequence[Launch]) -> list[_Piece
 
 
 def idle(program: Program) -> Iterator[int]:
-    """Places in `ignore` of what no sentinel would look at anyway, or not since an earlier name."""
-    off, undoing = policy(program) == "off", policy(program) in UNDOING
-    moments = {b for b, suffix in _trained(program).items() if suffix}
+    """Places in `ignore` of what a sentinel of no policy would look at, or not since an earlier name."""
     pieces = [p for s in program.steps for p in _standing(s.launches)] if program.ignored else []
-    candidates = [p for p in pieces if undoing or p.range.base not in moments]
     for k, ranges in enumerate(program.ignored):
-        left = (q.range for p in candidates for q in _without(p, program.ignored[:k]))
-        if off or not any(_inside(r, ranges) for r in left):
+        left = (q.range for p in pieces for q in _without(p, program.ignored[:k]))
+        if not any(_inside(r, ranges) for r in left):
             yield k
 
 
