@@ -80,7 +80,10 @@ def test_the_action_annotates_and_fails_on_a_break_that_is_not_allowed(moved, tm
     assert done.returncode == 1
     assert done.stdout.startswith("::error title=FH603 layout-break,file=specs/toy/program.yaml,line=4")
     assert "| **move (breaks)** |" in summary.read_text()
-    assert moved(action("diff"), **(env | {"ALLOW": "GAIN OTHER"})).returncode == 0
+    assert moved(action("diff"), **(env | {"ALLOW": "GAIN"})).returncode == 0
+    stale = moved(action("diff"), **(env | {"ALLOW": "GAIN OTHER"}))
+    assert stale.returncode == 2
+    assert "FH609" in stale.stdout + stale.stderr
 
 
 def test_the_gitlab_job_does_the_same(moved, project):
