@@ -26,12 +26,16 @@ def orders(compiled: Compiled, seed: int, count: int) -> Iterator[tuple[str, Pla
     wanted.append(("the reverse order", reordered(compiled, lambda position: -position)))
     for number in range(count):
         draw = random.Random(f"{seed}.{number}")
-        wanted.append((f"random order {number}", reordered(compiled, lambda _, draw=draw: draw.random())))  # type: ignore[misc]
+        wanted.append((f"random order {number}", reordered(compiled, _drawn(draw))))
     for name, plan in wanted:
         key = tuple(tuple(n.name for n in s.launches) for s in plan.steps)
         if key not in seen:
             seen.add(key)
             yield name, plan
+
+
+def _drawn(draw: random.Random) -> Priority:
+    return lambda _: draw.random()
 
 
 def declared_order(compiled: Compiled) -> Plan:

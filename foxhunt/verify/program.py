@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from foxhunt.backend.base import Backend, BuildProgress
@@ -67,7 +68,7 @@ def jobs(subject: Subject, folder: Path, options: Options) -> Iterator[Job]:
     used = _kernels(whole)
     if "kernels" in options.only:
         for kernel in used.values():
-            yield kernel.kernel, lambda kernel=kernel: _kernel(kernel, subject, options)  # type: ignore[misc]
+            yield kernel.kernel, partial(_kernel, kernel, subject, options)
     if "gradients" in options.only:
         yield "gradients", lambda: _gradients(used, subject.specs.kernels)
     runs = [c for c in options.only if c in RUNS]
@@ -95,7 +96,7 @@ def jobs(subject: Subject, folder: Path, options: Options) -> Iterator[Job]:
         "frozen": lambda: _frozen(alone, script, subject, options.make_backend),
     }
     for name in runs:
-        yield name, lambda name=name: _faults_found(name, tried[name])  # type: ignore[misc]
+        yield name, partial(_faults_found, name, tried[name])
 
 
 def _faults_found(name: str, check: Callable[[], Check]) -> Check:

@@ -1,5 +1,6 @@
 """The end of a trainer tells of NaN and inf that nobody heard of; a large group is never kept poisoned."""
 
+import contextlib
 import logging
 from functools import cache
 
@@ -54,12 +55,8 @@ def test_the_end_of_with_raises_under_stop_unless_it_was_raised_or_another_error
         trainer.sync()
     with pytest.raises(ZeroDivisionError), closing("stop"):
         raise ZeroDivisionError
-    trainer = closing("stop")
-    with pytest.raises(ZeroDivisionError):  # noqa: PT012
-        try:
-            raise ZeroDivisionError
-        finally:
-            trainer.close()
+    with pytest.raises(ZeroDivisionError), contextlib.closing(closing("stop")):
+        raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("policy", ["skip-update", "stop"])
